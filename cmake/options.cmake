@@ -1,0 +1,17 @@
+# Flags that every target shares. No -m flags here: code for one instruction set lives in regions (src/op/isa.h).
+add_library(octet_options INTERFACE)
+target_compile_options(octet_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
+                       -fno-math-errno -ffp-contract=off)
+target_compile_definitions(octet_options INTERFACE OCTET_VERSION="${PROJECT_VERSION}")
+if(OCTET_WERROR)
+  target_compile_options(octet_options INTERFACE -Werror)
+endif()
+if(OCTET_SANITIZE)
+  target_compile_options(octet_options INTERFACE -fsanitize=${OCTET_SANITIZE} -fno-sanitize-recover=all
+                         -fno-omit-frame-pointer)
+  target_link_options(octet_options INTERFACE -fsanitize=${OCTET_SANITIZE})
+endif()
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

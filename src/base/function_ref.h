@@ -1,0 +1,31 @@
+#pragma once
+// A reference to a callable that is called while the caller waits: no allocation, no ownership.
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace octet {
+
+template <class Signature>
+class FunctionRef;
+
+// Refers to a callable; it must outlive the call it is passed to.
+template <class R, class... Args>
+class FunctionRef<R(Args...)> {
+ public:
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+      FunctionRef(F&& f)  // NOLINT(google-explicit-constructor): made to bind lambdas at the call
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
+        call_([](void* object, Args... args) -> R {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
+        }) {}
+
+  R operator()(Args... args) const { return call_(object_, std::forward<Args>(args)...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, Args...);
+};
+
+}  // namespace octet

@@ -1,0 +1,63 @@
+// Judgement of the operations without schemes: every capability has one sentence for its refusal.
+#include <fmt/format.h>
+
+#include "op/attention.h"
+#include "op/gather.h"
+#include "op/norm.h"
+#include "op/quantize.h"
+#include "op/rope.h"
+
+namespace octet {
+namespace {
+
+void need_multiple(int64_t value, int64_t multiple, std::string_view what,
+                   std::vector<Refusal>& out) {
+  if (value % multiple != 0) {
+    out.push_back(
+        {RefusalCode::Shape, fmt::format("{} {} is not a multiple of {}", what, value, multiple)});
+  }
+}
+
+void need_dtype(EnumSet<DType> set, DType dtype, std::string_view what, std::vector<Refusal>& out) {
+  if (!set.has(dtype)) {
+    out.push_back({RefusalCode::Input,
+                   fmt::format("{} {} not in {{{}}}", what, name(dtype), to_string(set))});
+  }
+}
+
+}  // namespace
+
+void judge(const Attention::Caps& caps, const Attention::Problem& problem,
+           std::vector<Refusal>& out) {
+  need_dtype(caps.kv_dtypes, problem.kv_dtype, "KV dtype", out);
+  need_multiple(problem.head_dim, caps.head_dim_multiple, "head_dim", out);
+  if (problem.head_dim > caps.max_head_dim) {
+    out.push_back({RefusalCode::Shape,
+                   fmt::format("head_dim {} is over {}", problem.head_dim, caps.max_head_dim)});
+  }
+}
+
+void judge(const RmsNorm::Caps& caps, const RmsNorm::Problem& problem, std::vector<Refusal>& out) {
+  need_multiple(problem.width, caps.width_multiple, "width", out);
+}
+
+void judge(const Rope::Caps& caps, const Rope::Problem& problem, std::vector<Refusal>& out) {
+  need_dtype(caps.kv_dtypes, problem.kv_dtype, "KV dtype", out);
+  need_multiple(problem.rotary_dim, caps.rotary_multiple, "rotary_dim", out);
+}
+
+void judge(const Quantize::Caps& caps, const Quantize::Problem& problem,
+           std::vector<Refusal>& out) {
+  need_dtype(caps.outputs, problem.output.dtype, "output", out);
+  if (is_f8(problem.output.dtype) && !caps.scales.has(problem.output.tile.granularity())) {
+    out.push_back({RefusalCode::ActivationScale,
+                   fmt::format("activation scale {} not in {{{}}}", to_string(problem.output.tile),
+                               to_string(caps.scales))});
+  }
+}
+
+void judge(const Gather::Caps& caps, const Gather::Problem& problem, std::vector<Refusal>& out) {
+  need_dtype(caps.tables, problem.table, "table dtype", out);
+}
+
+}  // namespace octet
