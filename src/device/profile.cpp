@@ -1,0 +1,124 @@
+// Device profiles: DeviceInfo as JSON text and back.
+//   {"kind": "cpu", "name": "...", "features": ["avx2"], "memory_bytes": 1, "threads": 1}
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "device/info.h"
+
+namespace octet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kFields = {"kind", "name", "features", "memory_bytes", "threads"};
+
+// The kinds that a profile may name: Emulated exists in test programs only.
+constexpr std::array kKinds = {DeviceKind::Cpu, DeviceKind::OpenCl, DeviceKind::Cuda};
+
+// Where a message points: the source of the text and a JSON pointer.
+struct Place {
+  std::string_view source;
+  std::string_view field;
+};
+
+[[noreturn]] void fail(const Place& place, const std::string& expected, const Json& got) {
+  std::string shown = got.dump(-1, ' ', false, Json::error_handler_t::replace);
+  constexpr size_t kLongest = 80;
+  if (shown.size() > kLongest) shown = shown.substr(0, kLongest) + "...";
+  throw_error(Code::BadInput, fmt::format("{}: /{}: expected {}, got {}", place.source, place.field,
+                                          expected, shown));
+}
+
+DeviceKind kind_of(const Json& value, const Place& place) {
+  if (value.is_string()) {
+    const auto word = value.get<std::string>();
+    for (DeviceKind kind : kKinds) {
+      if (name(kind) == word) return kind;
+    }
+  }
+  fail(place, "\"cpu\", \"opencl\" or \"cuda\"", value);
+}
+
+Features features_of(const Json& value, const Place& place) {
+  if (!value.is_array()) fail(place, "a list of feature names", value);
+  Features features;
+  for (const Json& item : value) {
+    bool known = false;
+    for (int i = 0; item.is_string() && i < kFeatureCount; ++i) {
+      if (name(static_cast<Feature>(i)) != item.get<std::string>()) continue;
+      features.insert(static_cast<Feature>(i));
+      known = true;
+    }
+    if (known) continue;
+    Features all;
+    for (int i = 0; i < kFeatureCount; ++i) all.insert(static_cast<Feature>(i));
+    fail(place, fmt::format("features among {{{}}}", to_string(all)), item);
+  }
+  return features;
+}
+
+uint64_t count_of(const Json& value, const Place& place, uint64_t least, uint64_t most) {
+  if (value.is_number_unsigned()) {
+    const auto count = value.get<uint64_t>();
+    if (count >= least && count <= most) return count;
+  }
+  fail(place, fmt::format("a whole number from {} to {}", least, most), value);
+}
+
+}  // namespace
+
+std::string to_json(const DeviceInfo& info) {
+  Json features = Json::array();
+  info.features.each([&](Feature f) { features.push_back(std::string(name(f))); });
+  const Json json = {{"kind", std::string(name(info.kind))},
+                     {"name", info.name},
+                     {"features", features},
+                     {"memory_bytes", info.memory_bytes},
+                     {"threads", info.threads}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+DeviceInfo device_info_from_json(std::string_view text, std::string_view source) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw_error(Code::BadInput,
+                fmt::format("{}: a device profile is JSON; byte {} does not fit: {}", source,
+                            error.byte, error.what()),
+                "make one with: octet probe --json > PROFILE.json");
+  }
+  if (!json.is_object()) fail({source, ""}, "an object", json);
+  for (const auto& [key, value] : json.items()) {
+    if (std::find(kFields.begin(), kFields.end(), key) != kFields.end()) continue;
+    throw_error(Code::BadInput, fmt::format("{}: /{}: a device profile has no such field; it has "
+                                            "kind, name, features, memory_bytes, threads",
+                                            source, key));
+  }
+  const auto field = [&](std::string_view key) -> const Json& {
+    const auto found = json.find(std::string(key));
+    if (found == json.end()) {
+      throw_error(Code::BadInput, fmt::format("{}: /{}: this field is missing", source, key));
+    }
+    return *found;
+  };
+  DeviceInfo info;
+  info.kind = kind_of(field("kind"), {source, "kind"});
+  const Json& product = field("name");
+  if (!product.is_string()) fail({source, "name"}, "a string", product);
+  info.name = product.get<std::string>();
+  info.features = features_of(field("features"), {source, "features"});
+  // 2^60: no sum of byte counts of a plan overflows.
+  info.memory_bytes =
+      count_of(field("memory_bytes"), {source, "memory_bytes"}, 1, uint64_t{1} << 60);
+  // 4096: more hardware threads than any machine that runs this has.
+  info.threads = static_cast<int>(count_of(field("threads"), {source, "threads"}, 1, 4096));
+  return info;
+}
+
+}  // namespace octet
