@@ -5,10 +5,11 @@
 
 namespace octet {
 
-// q = round(clamp(x / s)), nearest even, saturating, NaN kept. Formulas of the scales
-// (docs/NUMERICS.md):
-//   static        s is given
-//   dynamic       s = max(amax, kMinScale-bounded) over the tile; see dynamic_scale()
+// q = round(clamp(x / s)): a true division, nearest even, saturating, NaN kept.
+//   static   s is given
+//   dynamic  s = dynamic_scale(largest magnitude of the tile); NaN and infinities among x make s
+//   NaN
+//            or infinite, so that they reach the result
 // A tile is one row (per token) or `cols` elements of a row (group, the last may be short).
 struct Quantize {
   static constexpr std::string_view kName = "quantize";
@@ -37,9 +38,14 @@ struct Quantize {
 
 void judge(const Quantize::Caps& caps, const Quantize::Problem& problem, std::vector<Refusal>& out);
 
-// The dynamic scale of a tile whose largest magnitude is `amax`: amax / max_finite, never below the
-// smallest scale that keeps x / s finite and s normal. Per-token and group use the same formula as
-// compressed-tensors (float32 arithmetic).
+// The dynamic scale of a tile whose largest magnitude is `amax`: amax / max_finite, one division in
+// float32; 2^-23 where that is zero. This is what compressed-tensors computes from float32 inputs
+// (quantization/utils/helpers.py, calculate_qparams); vLLM differs by a floor only, 1 / (448 * 512)
+// per token and 1e-10 / 448 per group. A subnormal scale is kept: x / s stays finite, and clamping
+// saturates what its rounding puts over max_finite.
 float dynamic_scale(float amax, DType dtype);
+
+// The same for an activation spec: a power of two when its scales are E8M0 (MX).
+float dynamic_scale(float amax, const QuantSpec& spec);
 
 }  // namespace octet
