@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
@@ -64,19 +64,33 @@ void judge_shape(const LinearCaps& caps, const LinearProblem& p, std::vector<Ref
   }
 }
 
-// Float values of a small host tensor; a rank-2 view may have a row stride.
+// Float values of a small dense host tensor.
 std::vector<float> widen(const ConstTensorView& view) {
   std::vector<float> values;
   values.reserve(static_cast<size_t>(view.shape.elements()));
-  if (view.shape.rank() != 2) {
-    for (int64_t i = 0; i < view.shape.elements(); ++i) values.push_back(element(view, i));
-    return values;
-  }
-  for (int64_t r = 0; r < view.shape[0]; ++r) {
-    for (int64_t c = 0; c < view.shape[1]; ++c)
-      values.push_back(element(view, r * view.row_stride + c));
-  }
+  for (int64_t i = 0; i < view.shape.elements(); ++i) values.push_back(element(view, i));
   return values;
+}
+
+// The scales of `view` as a dense grid of the tiles of `tile`, which equals the stored tile or
+// refines it.
+std::vector<float> scale_grid(const QuantView& view, const ScaleTile& tile) {
+  const ScaleTile& stored = view.spec.tile;
+  const int64_t rows = tile.tile_rows(view.n());
+  const int64_t cols = tile.tile_cols(view.k());
+  std::vector<float> grid;
+  grid.reserve(static_cast<size_t>(rows * cols));
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t n =
+        tile.rows == kWhole ? 0 : std::max<int64_t>(0, r * tile.rows - tile.first_row);
+    for (int64_t c = 0; c < cols; ++c) {
+      const int64_t k =
+          tile.cols == kWhole ? 0 : std::max<int64_t>(0, c * tile.cols - tile.first_col);
+      grid.push_back(
+          element(view.scales, stored.tile_row(n) * view.scales.row_stride + stored.tile_col(k)));
+    }
+  }
+  return grid;
 }
 
 constexpr size_t align64(size_t bytes) {
@@ -150,7 +164,7 @@ PackedWeight pack_in_place(const QuantView& view, const LinearProblem& problem, 
   if (!scales.empty()) {
     stream.upload(next, scales.data(), scales.size() * sizeof(float));
     packed.scales = reinterpret_cast<const float*>(next);
-    packed.scale_cols = view.spec.tile.tile_cols(view.k());
+    packed.scale_cols = problem.weight.tile.tile_cols(view.k());
   }
   next += scale_bytes;
   if (!bias.empty()) {

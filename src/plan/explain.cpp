@@ -1,0 +1,212 @@
+#include "plan/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace octet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string input_text(const LayerQuant& quant) {
+  return quant.input ? to_string(*quant.input) : "unquantised";
+}
+
+std::string features_text(const DeviceInfo& device) {
+  return device.features.empty() ? "" : "; " + to_string(device.features);
+}
+
+// How the chosen pair takes its input: "f8e4m3 codes", "bf16", "f32".
+std::string carrier_text(const LinearProblem& problem) {
+  return problem.activation ? std::string(name(problem.activation->dtype)) + " codes"
+                            : std::string(name(problem.input));
+}
+
+void explain_group(std::string& out, const PlannedLayers& group) {
+  out += fmt::format("{}  x{}  N={} K={}{}{}\n", group.pattern, group.members.size(), group.shape.n,
+                     group.shape.k, group.bias ? "  bias" : "", group.forced ? "  (--kernel)" : "");
+  out += fmt::format("    weights {}, input {}\n", to_string(group.quant.weight),
+                     input_text(group.quant));
+  const Resolution& r = group.resolution;
+  for (size_t i = 0; i < r.attempts.size(); ++i) {
+    const LinearAttempt& a = r.attempts[i];
+    const bool chosen = r.chosen == i;
+    out += fmt::format("  {} {:5} {}", chosen ? '*' : (a.refusals.empty() ? '+' : '-'),
+                       name(a.kernel->scheme), a.kernel->name);
+    if (chosen) out += fmt::format("  takes {}", carrier_text(a.problem));
+    if (a.refined) out += fmt::format("  (as {})", to_string(a.problem.weight.tile));
+    out += '\n';
+    for (const Refusal& refusal : a.refusals) out += fmt::format("        {}\n", refusal.detail);
+  }
+}
+
+template <class Op>
+void explain_op(std::string& out, const Selection<Kernel<Op>>& selection,
+                std::string_view label = Op::kName) {
+  const auto* kernel = selection.kernel();
+  out += fmt::format("  {:24} {}\n", label, kernel != nullptr ? kernel->name : "none");
+  for (const auto& attempt : selection.attempts) {
+    if (attempt.kernel == kernel || attempt.refusals.empty()) continue;
+    for (const Refusal& refusal : attempt.refusals) {
+      out += fmt::format("    - {}  {}\n", attempt.kernel->name, refusal.detail);
+    }
+  }
+}
+
+void explain_ops(std::string& out, const OpPlan& ops) {
+  explain_op(out, ops.embedding, "embedding");
+  explain_op(out, ops.norm);
+  for (const auto& [spec, selection] : ops.quantize)
+    explain_op(out, selection, "input " + to_string(spec));
+  explain_op(out, ops.rope);
+  explain_op(out, ops.attention);
+  explain_op(out, ops.silu_mul);
+  explain_op(out, ops.round);
+  explain_op(out, ops.gather_rows, "gather rows");
+  explain_op(out, ops.argmax);
+  explain_op(out, ops.topk);
+  explain_op(out, ops.logprob);
+  explain_op(out, ops.sample);
+}
+
+void explain_budget(std::string& out, const ModelPlan& plan) {
+  const Budget& b = plan.budget;
+  out += fmt::format("  {:24} {} ({} of it copied)\n", "weights", human_bytes(b.weights),
+                     human_bytes(b.copied));
+  out +=
+      fmt::format("  {:24} {} a token ({}), {} for {} tokens\n", "KV", human_bytes(b.kv_per_token),
+                  name(plan.kv.dtype), human_bytes(b.kv()), b.max_model_len);
+  out += fmt::format("  {:24} {} for steps of {} tokens\n", "scratch", human_bytes(b.scratch),
+                     plan.options.max_batch_tokens);
+  out += fmt::format("  {:24} {}; {} tokens of context fit\n", "device memory",
+                     human_bytes(b.device), b.fits_tokens);
+}
+
+Json refusals_json(const std::vector<Refusal>& refusals) {
+  Json list = Json::array();
+  for (const Refusal& refusal : refusals) list.push_back(refusal.detail);
+  return list;
+}
+
+Json group_json(const ModelPlan& plan, const PlannedLayers& group) {
+  Json json;
+  json["layers"] = group.pattern;
+  json["count"] = group.members.size();
+  json["modules"] = Json::array();
+  for (const size_t i : group.members) json["modules"].push_back(plan.request.layers[i].module);
+  json["n"] = group.shape.n;
+  json["k"] = group.shape.k;
+  json["bias"] = group.bias;
+  json["weight"] = to_string(group.quant.weight);
+  json["input"] = group.quant.input ? Json(to_string(*group.quant.input)) : Json(nullptr);
+  json["forced"] = group.forced;
+  const LinearKernel* kernel = group.resolution.kernel();
+  json["scheme"] = kernel != nullptr ? Json(name(kernel->scheme)) : Json(nullptr);
+  json["kernel"] = kernel != nullptr ? Json(kernel->name) : Json(nullptr);
+  json["attempts"] = Json::array();
+  for (const LinearAttempt& a : group.resolution.attempts) {
+    json["attempts"].push_back({{"scheme", name(a.kernel->scheme)},
+                                {"kernel", a.kernel->name},
+                                {"refined", a.refined},
+                                {"refusals", refusals_json(a.refusals)}});
+  }
+  return json;
+}
+
+template <class Op>
+Json op_json(const Selection<Kernel<Op>>& selection, std::string_view label = Op::kName) {
+  Json json{{"op", label}};
+  json["kernel"] = selection.chosen ? Json(selection.kernel()->name) : Json(nullptr);
+  json["attempts"] = Json::array();
+  for (const auto& attempt : selection.attempts) {
+    json["attempts"].push_back(
+        {{"kernel", attempt.kernel->name}, {"refusals", refusals_json(attempt.refusals)}});
+  }
+  return json;
+}
+
+Json ops_json(const OpPlan& ops) {
+  Json list = Json::array();
+  list.push_back(op_json(ops.embedding, "embedding"));
+  list.push_back(op_json(ops.norm));
+  for (const auto& [spec, selection] : ops.quantize)
+    list.push_back(op_json(selection, "input " + to_string(spec)));
+  list.push_back(op_json(ops.rope));
+  list.push_back(op_json(ops.attention));
+  list.push_back(op_json(ops.silu_mul));
+  list.push_back(op_json(ops.round));
+  list.push_back(op_json(ops.gather_rows, "gather_rows"));
+  list.push_back(op_json(ops.argmax));
+  list.push_back(op_json(ops.topk));
+  list.push_back(op_json(ops.logprob));
+  list.push_back(op_json(ops.sample));
+  return list;
+}
+
+}  // namespace
+
+std::string human_bytes(uint64_t bytes) {
+  constexpr std::string_view kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  if (unit == 0) return fmt::format("{} B", bytes);
+  return fmt::format("{:.{}f} {}", value, value < 9.995 ? 2 : (value < 99.95 ? 1 : 0),
+                     kUnits[unit]);
+}
+
+std::string explain(const ModelPlan& plan) {
+  std::string out =
+      fmt::format("{}: {}, {} layers, {} linear", plan.request.model, plan.request.architecture,
+                  plan.dims.layers, plan.request.layers.size());
+  if (plan.options.ranks > 1)
+    out += fmt::format(", rank {} of {}", plan.options.rank, plan.options.ranks);
+  out += fmt::format("\ndevice {} \"{}\" ({} threads, {}{})\n", name(plan.device.kind),
+                     plan.device.name, plan.device.threads, human_bytes(plan.device.memory_bytes),
+                     features_text(plan.device));
+  out += "\nlinear layers   * chosen  + could also run  - refused\n";
+  for (const PlannedLayers& group : plan.layers) explain_group(out, group);
+  out += "\noperations\n";
+  explain_ops(out, plan.ops);
+  out += "\nbytes\n";
+  explain_budget(out, plan);
+  if (!plan.notes.empty()) out += "\nnotes\n";
+  for (const std::string& note : plan.notes) out += fmt::format("  {}\n", note);
+  return out;
+}
+
+std::string to_json(const ModelPlan& plan) {
+  Json json;
+  json["model"] = plan.request.model;
+  json["architecture"] = plan.request.architecture;
+  json["device"] = {{"kind", name(plan.device.kind)},
+                    {"name", plan.device.name},
+                    {"threads", plan.device.threads},
+                    {"memory_bytes", plan.device.memory_bytes}};
+  Json features = Json::array();
+  plan.device.features.each([&](Feature f) { features.push_back(name(f)); });
+  json["device"]["features"] = features;
+  json["dtype"] = name(plan.options.policy.carrier);
+  json["ranks"] = plan.options.ranks;
+  json["rank"] = plan.options.rank;
+  json["runnable"] = plan.failures.empty();
+  json["linear"] = Json::array();
+  for (const PlannedLayers& group : plan.layers) json["linear"].push_back(group_json(plan, group));
+  json["operations"] = ops_json(plan.ops);
+  const Budget& b = plan.budget;
+  json["bytes"] = {{"weights", b.weights}, {"copied", b.copied},   {"kv_per_token", b.kv_per_token},
+                   {"kv", b.kv()},         {"scratch", b.scratch}, {"device", b.device}};
+  json["kv_dtype"] = name(plan.kv.dtype);
+  json["max_model_len"] = b.max_model_len;
+  json["fits_tokens"] = b.fits_tokens;
+  json["notes"] = plan.notes;
+  json["failures"] = plan.failures;
+  return json.dump(2);
+}
+
+}  // namespace octet

@@ -1,0 +1,19 @@
+#pragma once
+// A plan for people and for programs.
+#include <string>
+
+#include "plan/model_plan.h"
+
+namespace octet {
+
+// The plan as text: device, one table row per distinct linear layer with every kernel and reason,
+// operations, bytes, notes.
+std::string explain(const ModelPlan& plan);
+
+// The same as one JSON object; docs/CLI.md names its fields.
+std::string to_json(const ModelPlan& plan);
+
+// "34.3 GB", "812 kB": decimal units, three digits.
+std::string human_bytes(uint64_t bytes);
+
+}  // namespace octet
