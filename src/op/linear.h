@@ -85,6 +85,8 @@ struct ErrorModel {
   int64_t lanes = 1;  // independent partial sums per output and segment
   int64_t roundings =
       1;  // roundings per product beyond the f32 additions (scale factors, a rounded panel)
+  bool wide = false;             // sums are kept in f64 and cost nothing: only `roundings` count
+  bool batch_invariant = false;  // a row of y has the same bits whatever the other rows and M are
 };
 
 struct LinearKernel {
