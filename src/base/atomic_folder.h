@@ -1,0 +1,47 @@
+#pragma once
+// A folder that appears complete or not at all.
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace octet {
+
+enum class Existing : uint8_t {
+  Refuse,
+  Replace
+};  // what to do with a target that is there already
+
+// Collects files in a folder beside `target` and renames it to `target` in commit(); without a
+// commit the destructor removes it. Move-only.
+//   AtomicFolder out(target, Existing::Refuse);
+//   write_files(out.path());
+//   out.commit();
+class AtomicFolder {
+ public:
+  // Throws BadInput when `target` exists, is not an empty folder and `existing` is Refuse, or is a
+  // file; Environment when the folder cannot be made.
+  AtomicFolder(std::filesystem::path target, Existing existing);
+  AtomicFolder(AtomicFolder&& other) noexcept;
+  AtomicFolder& operator=(AtomicFolder&&) = delete;
+  AtomicFolder(const AtomicFolder&) = delete;
+  AtomicFolder& operator=(const AtomicFolder&) = delete;
+  ~AtomicFolder();
+
+  // Where to write until commit(): on the same file system as the target.
+  const std::filesystem::path& path() const { return work_; }
+  const std::filesystem::path& target() const { return target_; }
+
+  // Puts the folder in its place; with Replace the old one goes away only after that worked.
+  // Throws Environment naming the target.
+  void commit();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path work_;  // empty: moved from or committed
+  Existing existing_;
+};
+
+// Writes `text` to `path` and flushes it to the disk. Throws Environment naming `path`.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace octet
