@@ -1,0 +1,115 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+
+namespace octet {
+namespace {
+
+[[noreturn]] void throw_errno(const std::filesystem::path& path, std::string_view verb, int error) {
+  const bool absent = error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG;
+  throw_error(absent ? Code::BadInput : Code::Environment,
+              fmt::format("cannot {} {}: {}", verb, path.string(), std::strerror(error)));
+}
+
+// A descriptor of a regular file and its size. The stat comes first: opening a pipe would block.
+std::pair<int, uint64_t> open_regular(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) throw_errno(path, "open", errno);
+  if (!S_ISREG(status.st_mode)) {
+    throw_error(Code::BadInput, fmt::format("{} is not a regular file", path.string()));
+  }
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw_errno(path, "open", errno);
+  if (::fstat(fd, &status) != 0) {
+    const int error = errno;
+    ::close(fd);
+    throw_errno(path, "open", error);
+  }
+  return {fd, static_cast<uint64_t>(status.st_size)};
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const auto [fd, size] = open_regular(path);
+  if (size != 0) {
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+    const int error = errno;
+    ::close(fd);
+    if (data == MAP_FAILED) throw_errno(path, "map", error);
+    data_ = static_cast<const std::byte*>(data);
+    size_ = size;
+  } else {
+    ::close(fd);
+  }
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+RandomAccessFile::RandomAccessFile(const std::filesystem::path& path) : path_(path) {
+  std::tie(fd_, size_) = open_regular(path);
+}
+
+RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+
+RandomAccessFile& RandomAccessFile::operator=(RandomAccessFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+RandomAccessFile::~RandomAccessFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void RandomAccessFile::read(uint64_t offset, std::span<std::byte> out) const {
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t n =
+        ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_errno(path_, "read", errno);
+    if (n == 0) {
+      throw_error(Code::Environment,
+                  fmt::format("{} ends at byte {}, expected {} bytes at {}", path_.string(),
+                              offset + done, out.size(), offset));
+    }
+    done += static_cast<size_t>(n);
+  }
+}
+
+std::string read_text_file(const std::filesystem::path& path, uint64_t max_bytes) {
+  const RandomAccessFile file(path);
+  if (file.size() > max_bytes) {
+    throw_error(Code::BadInput, fmt::format("{} has {} bytes, expected at most {}", path.string(),
+                                            file.size(), max_bytes));
+  }
+  std::string text(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+}  // namespace octet

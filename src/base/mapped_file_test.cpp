@@ -1,0 +1,113 @@
+#include "base/mapped_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "base/error.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+class MappedFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::path(testing::TempDir()) /
+           fmt::format("octet-map-{}-{}", ::getpid(),
+                       testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(dir_);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  fs::path file(const std::string& text) const {
+    const fs::path path = dir_ / "file.bin";
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+
+  fs::path dir_;
+};
+
+Code code_of(const auto& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return Code::Bug;
+}
+
+std::string text_of(const MappedFile& map) {
+  return {reinterpret_cast<const char*>(map.bytes().data()), map.bytes().size()};
+}
+
+TEST_F(MappedFileTest, ShowsTheBytesOfTheFile) {
+  const MappedFile map(file("octets"));
+  EXPECT_EQ(text_of(map), "octets");
+}
+
+TEST_F(MappedFileTest, AnEmptyFileHasNoBytes) {
+  const MappedFile map(file(""));
+  EXPECT_TRUE(map.bytes().empty());
+}
+
+TEST_F(MappedFileTest, MovesItsMapping) {
+  MappedFile map(file("octets"));
+  MappedFile other(std::move(map));
+  EXPECT_EQ(text_of(other), "octets");
+  MappedFile third;
+  third = std::move(other);
+  EXPECT_EQ(text_of(third), "octets");
+  EXPECT_TRUE(other.bytes().empty());
+}
+
+TEST_F(MappedFileTest, AnAbsentFileIsBadInput) {
+  EXPECT_EQ(code_of([&] { MappedFile map(dir_ / "absent"); }), Code::BadInput);
+}
+
+TEST_F(MappedFileTest, AFolderOrAPipeIsBadInputAndDoesNotBlock) {
+  EXPECT_EQ(code_of([&] { MappedFile map(dir_); }), Code::BadInput);
+  ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(code_of([&] { MappedFile map(dir_ / "pipe"); }), Code::BadInput);
+}
+
+TEST_F(MappedFileTest, AFileWithoutPermissionIsTheEnvironment) {
+  const fs::path path = file("secret");
+  fs::permissions(path, fs::perms::none);
+  if (::access(path.c_str(), R_OK) == 0) GTEST_SKIP() << "this user may read everything";
+  EXPECT_EQ(code_of([&] { MappedFile map(path); }), Code::Environment);
+}
+
+TEST_F(MappedFileTest, RandomAccessReadsAnyPart) {
+  const RandomAccessFile in(file("0123456789"));
+  char part[4] = {};
+  in.read(3, std::as_writable_bytes(std::span(part)));
+  EXPECT_EQ(std::string_view(part, 4), "3456");
+  EXPECT_EQ(in.size(), 10U);
+}
+
+TEST_F(MappedFileTest, ReadingPastTheEndNamesTheFileAndTheByte) {
+  const RandomAccessFile in(file("0123"));
+  char part[4] = {};
+  try {
+    in.read(2, std::as_writable_bytes(std::span(part)));
+    FAIL() << "read past the end";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::Environment);
+    EXPECT_NE(e.message().find("file.bin ends at byte 4"), std::string::npos) << e.message();
+  }
+}
+
+TEST_F(MappedFileTest, ReadTextFileRefusesMoreThanTheLimit) {
+  EXPECT_EQ(read_text_file(file("abc"), 3), "abc");
+  EXPECT_EQ(code_of([&] { read_text_file(file("abcd"), 3); }), Code::BadInput);
+}
+
+}  // namespace
+}  // namespace octet
