@@ -10,10 +10,10 @@
 
 namespace octet {
 
-// The extents of a tensor, outermost first, at most 4 of them.
+// The extents of a tensor, outermost first, at most kMaxRank of them.
 class Shape {
  public:
-  static constexpr int kMaxRank = 4;
+  static constexpr int kMaxRank = 6;  // image towers in text checkpoints have 5
 
   constexpr Shape() = default;
   constexpr Shape(std::initializer_list<int64_t> extents) {
