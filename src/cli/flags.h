@@ -53,6 +53,7 @@ struct Positional {
   bool repeated = false;       // takes all remaining words
   bool path = false;           // shells complete files
   std::string_view flag = {};  // a flag that may give it instead: "model" for --model
+  std::vector<std::string_view> choices = {};  // the only words taken
 };
 
 struct Example {
@@ -74,8 +75,20 @@ struct CommandSpec {
   std::vector<Positional> positionals = {};
   std::vector<Flag> flags = {};  // --help is added to every command
   std::vector<Example> examples = {};
-  std::vector<ExitNote> exits = {};  // empty: the table of all commands (help.h)
+  std::vector<ExitNote> exits = {};  // empty: standard_exits() of help_format.h
 };
+
+// The whole program, as help, completion and man pages show it.
+struct ProgramSpec {
+  std::string_view name;     // "octet"
+  std::string_view version;  // "0.1.0"
+  std::string_view summary;  // one line, without a full stop
+  std::vector<const CommandSpec*> commands = {};
+  std::vector<Example> examples = {};
+};
+
+// The command called `name`. Throws Error{BadInput} with the nearest one for any other word.
+const CommandSpec& find_command(const ProgramSpec& program, std::string_view name);
 
 // Joins shared parts of tables: concat({plan_flags(), sampling_flags(), {{.name = "json"}}}).
 std::vector<Flag> concat(std::initializer_list<std::vector<Flag>> parts);

@@ -127,6 +127,18 @@ std::string help_hint(const CommandSpec& spec) {
   return fmt::format("'octet {} --help' lists the flags", spec.name);
 }
 
+const CommandSpec& find_command(const ProgramSpec& program, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const CommandSpec* command : program.commands) {
+    if (command->name == name) return *command;
+    names.push_back(command->name);
+  }
+  const auto found = nearest(name, names);
+  throw_error(Code::BadInput, fmt::format("{} has no command '{}'", program.name, name),
+              fmt::format("{}'{} --help' lists the commands",
+                          found ? fmt::format("did you mean '{}'? ", *found) : "", program.name));
+}
+
 std::optional<std::string_view> nearest(std::string_view word,
                                         std::span<const std::string_view> candidates) {
   const size_t limit = std::min<size_t>(3, std::max<size_t>(1, word.size() / 3));

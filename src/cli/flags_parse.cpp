@@ -201,6 +201,7 @@ class ArgsBuilder {
       taken.push_back(*args_.text(one.flag));
     } else {
       while (next_ < words_.size() && (one.repeated || taken.empty())) {
+        check_word(one, words_[next_]);
         taken.push_back(words_[next_++]);
       }
     }
@@ -210,6 +211,16 @@ class ArgsBuilder {
                   fmt::format("'octet {} --help' shows how", spec_.name));
     }
     if (!taken.empty()) args_.arguments_[std::string(one.name)] = std::move(taken);
+  }
+
+  void check_word(const Positional& one, const std::string& word) const {
+    const auto& choices = one.choices;
+    if (choices.empty() || std::find(choices.begin(), choices.end(), word) != choices.end()) return;
+    const auto found = nearest(word, choices);
+    throw_error(Code::BadInput,
+                fmt::format("{} of 'octet {}' is one of {}, got '{}'", one.name, spec_.name,
+                            fmt::join(choices, ", "), word),
+                found ? fmt::format("did you mean {}?", *found) : std::string());
   }
 
   [[noreturn]] void throw_extra() const {

@@ -3,93 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/flags_test_tables.h"
+
 namespace octet {
 namespace {
 
+using test_tables::run;
+using test_tables::serve;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 using Words = std::vector<std::string>;
-
-const CommandSpec& serve() {
-  static const CommandSpec spec{
-      .name = "serve",
-      .summary = "Answer requests",
-      .positionals = {{.name = "MODEL", .help = "The checkpoint", .path = true, .flag = "model"}},
-      .flags = {
-          {.name = "model", .letter = 'm', .kind = FlagKind::Path, .help = "The checkpoint"},
-          {.name = "port",
-           .kind = FlagKind::Integer,
-           .help = "TCP port",
-           .default_value = "8000",
-           .min = 0,
-           .max = 65535},
-          {.name = "trust-remote-code", .help = "Accepted"},
-          {.name = "gpu-memory-utilization",
-           .kind = FlagKind::Number,
-           .help = "Share of memory",
-           .default_value = "0.92",
-           .min = 0,
-           .max = 1},
-          {.name = "max-num-batched-tokens", .kind = FlagKind::Size, .help = "Tokens per step"},
-          {.name = "max-model-len",
-           .aliases = {"ctx-size"},
-           .kind = FlagKind::Size,
-           .help = "Longest context",
-           .choices = {"auto"},
-           .min = 1},
-          {.name = "enable-prefix-caching", .help = "Share prefixes", .default_value = "on"},
-          {.name = "block-size", .kind = FlagKind::Integer, .help = "Tokens per block"},
-          {.name = "tensor-parallel-size",
-           .aliases = {"tp"},
-           .kind = FlagKind::Integer,
-           .help = "Ranks",
-           .default_value = "1",
-           .min = 1}}};
-  return spec;
-}
-
-const CommandSpec& run() {
-  static const CommandSpec spec{
-      .name = "run",
-      .summary = "Complete a prompt",
-      .positionals = {{.name = "MODEL", .help = "The checkpoint"}},
-      .flags = {
-          {.name = "prompt", .letter = 'p', .kind = FlagKind::Text, .help = "The prompt"},
-          {.name = "prompt-ids", .kind = FlagKind::IntegerList, .help = "Token ids", .min = 0},
-          {.name = "prefer",
-           .kind = FlagKind::Text,
-           .help = "Scheme",
-           .choices = {"w8a8", "w8a16"}},
-          {.name = "max-tokens",
-           .letter = 'n',
-           .aliases = {"n-predict"},
-           .kind = FlagKind::Integer,
-           .help = "Tokens",
-           .default_value = "128",
-           .min = 0},
-          {.name = "max-model-len", .kind = FlagKind::Size, .help = "Context"},
-          {.name = "tensor-parallel-size",
-           .aliases = {"tp"},
-           .kind = FlagKind::Integer,
-           .help = "Ranks",
-           .min = 1},
-          {.name = "temperature", .kind = FlagKind::Number, .help = "Heat", .min = 0},
-          {.name = "top-k", .kind = FlagKind::Integer, .help = "Candidates"},
-          {.name = "top-p", .kind = FlagKind::Number, .help = "Mass", .min = 0, .max = 1},
-          {.name = "stop", .kind = FlagKind::Repeated, .help = "Stop text"},
-          {.name = "disable", .kind = FlagKind::TextList, .help = "Kernels"},
-          {.name = "logprobs", .kind = FlagKind::Integer, .help = "Top K", .implicit = "1"},
-          {.name = "color",
-           .kind = FlagKind::Text,
-           .help = "Colour",
-           .implicit = "always",
-           .choices = {"always", "never"}},
-          {.name = "json", .letter = 'j', .help = "Print JSON"},
-          {.name = "chat", .help = "Apply the template"}}};
-  return spec;
-}
 
 ParsedArgs parsed(const CommandSpec& spec, const Words& words) {
   return parse(spec, words);
@@ -330,6 +255,29 @@ TEST(Flags, GivesAllWordsOfARepeatedPositional) {
   EXPECT_THAT(parsed(spec, {"a", "b", "c"}).arguments("MORE"), ElementsAre("b", "c"));
   EXPECT_THAT(parsed(spec, {"a"}).arguments("MORE"), IsEmpty());
   EXPECT_EQ(parsed(spec, {"a"}).argument("MORE"), std::nullopt);
+}
+
+TEST(Flags, RefusesOtherWordsThanTheChoicesOfAPositional) {
+  const CommandSpec spec{
+      .name = "completion",
+      .summary = "s",
+      .positionals = {{.name = "SHELL", .help = "h", .choices = {"bash", "zsh", "fish"}}}};
+  EXPECT_EQ(parsed(spec, {"zsh"}).argument("SHELL"), "zsh");
+  EXPECT_THAT(refusal(spec, {"bsh"}),
+              HasSubstr("is one of bash, zsh, fish, got 'bsh' | did you mean bash?"));
+}
+
+TEST(Flags, FindsCommandsAndSuggestsThem) {
+  const ProgramSpec program{.name = "octet", .commands = {&run(), &serve()}};
+  EXPECT_EQ(&find_command(program, "serve"), &serve());
+  try {
+    find_command(program, "sevre");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::BadInput);
+    EXPECT_EQ(error.message(), "octet has no command 'sevre'");
+    EXPECT_EQ(error.hint(), "did you mean 'serve'? 'octet --help' lists the commands");
+  }
 }
 
 TEST(Flags, AskingForANameOutsideTheTableIsABug) {
