@@ -142,7 +142,7 @@ PackedWeight pack_in_place(const QuantView& view, const LinearProblem& problem, 
   OCTET_CHECK(view.n() == problem.n && view.k() == problem.k, "view {} for N={} K={}",
               to_string(view.codes.shape), problem.n, problem.k);
   const std::vector<float> scales =
-      is_f8(view.spec.dtype) ? widen(view.scales) : std::vector<float>{};
+      is_f8(view.spec.dtype) ? scale_grid(view, problem.weight.tile) : std::vector<float>{};
   const std::vector<float> bias = view.has_bias ? widen(view.bias) : std::vector<float>{};
   const size_t code_bytes = copied_code_bytes(view, device);
   const size_t scale_bytes = align64(scales.size() * sizeof(float));
