@@ -41,7 +41,7 @@ void add_linear_inputs(const ModelPlan& plan, WorkspaceSizes& sizes) {
 
 size_t WorkspaceSizes::total() const {
   return residual + normed + delta + q + k + v + attention + gate + up + codes + code_scales +
-         linear_scratch + attention_scratch + head_input + logits + sample_scratch + rope_table;
+         linear_scratch + attention_scratch + head_input + logits + sample_scratch + rope_angles;
 }
 
 WorkspaceSizes workspace_sizes(const ModelPlan& plan) {
@@ -56,7 +56,7 @@ WorkspaceSizes workspace_sizes(const ModelPlan& plan) {
   sizes.head_input = floats(sizes.logit_rows, d.hidden);
   sizes.logits = floats(sizes.logit_rows, plan.request.dims.vocab);
   sizes.sample_scratch = 2 * sizes.logits;
-  sizes.rope_table = floats(plan.budget.max_model_len, d.rotary_dim);
+  sizes.rope_angles = floats(sizes.rows, d.rotary_dim);
   add_linear_inputs(plan, sizes);
   const Kernel<Attention>* attention = plan.ops.attention.kernel();
   if (attention->scratch_bytes != nullptr) {

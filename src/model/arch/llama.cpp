@@ -1,0 +1,22 @@
+// Llama 3, 3.1 to 3.3 and models of the same form (SmolLM2): no norms of heads, optional biases
+// everywhere.
+#include <array>
+
+#include "model/config_reader.h"
+
+namespace octet {
+namespace {
+
+constexpr std::array<std::string_view, 1> kNames{"LlamaForCausalLM"};
+
+ModelConfig read(const nlohmann::json& config) {
+  ModelConfig model = read_decoder_config(config);
+  model.qkv_bias = model.output_bias = optional_bool(config, "attention_bias", false);
+  return model;
+}
+
+constexpr ArchSpec kLlama{kNames, read};
+OCTET_ARCH(kLlama);
+
+}  // namespace
+}  // namespace octet

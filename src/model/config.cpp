@@ -1,0 +1,271 @@
+#include "model/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "model/config_reader.h"
+
+namespace octet {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<const ArchSpec*>& registered() {
+  static std::vector<const ArchSpec*> list;
+  return list;
+}
+
+const Json* find(const Json& object, std::string_view key) {
+  if (!object.is_object()) return nullptr;
+  const auto it = object.find(key);
+  return it == object.end() || it->is_null() ? nullptr : &*it;
+}
+
+[[noreturn]] void bad_field(std::string_view key, std::string_view expected, const Json* got) {
+  throw_error(Code::BadInput,
+              fmt::format("config.json: /{}: expected {}, got {}", key, expected,
+                          got == nullptr ? "nothing" : got->dump()),
+              "the file must be the config.json that transformers wrote for the model");
+}
+
+int64_t int_in_range(const Json& value, std::string_view key, int64_t min, int64_t max) {
+  if (!value.is_number_integer()) bad_field(key, "a whole number", &value);
+  const auto number = value.get<int64_t>();
+  if (number < min || number > max) bad_field(key, fmt::format("{} to {}", min, max), &value);
+  return number;
+}
+
+double number(const Json& object, std::string_view key, std::optional<double> fallback) {
+  const Json* value = find(object, key);
+  if (value == nullptr) {
+    if (fallback) return *fallback;
+    bad_field(key, "a number", nullptr);
+  }
+  if (!value->is_number()) bad_field(key, "a number", value);
+  const double result = value->get<double>();
+  if (!(result > -1e30 && result < 1e30)) bad_field(key, "a finite number", value);
+  return result;
+}
+
+double positive(const Json& object, std::string_view key, std::optional<double> fallback) {
+  const double value = number(object, key, fallback);
+  if (value <= 0) bad_field(key, "a number over 0", find(object, key));
+  return value;
+}
+
+std::vector<int32_t> read_eos(const Json& config) {
+  const Json* eos = find(config, "eos_token_id");
+  if (eos == nullptr) return {};
+  std::vector<int32_t> ids;
+  for (const Json& id : eos->is_array() ? *eos : Json::array({*eos})) {
+    ids.push_back(static_cast<int32_t>(int_in_range(id, "eos_token_id", 0, INT32_MAX)));
+  }
+  return ids;
+}
+
+MlpConfig read_mlp(const Json& config, int64_t intermediate) {
+  for (const std::string_view key : {"num_experts", "num_local_experts", "n_routed_experts"}) {
+    if (find(config, key) == nullptr) continue;
+    const int64_t experts = required_int(config, key, 0, 1 << 16);
+    if (experts <= 1) continue;
+    return ExpertMlp{experts, optional_int(config, "num_experts_per_tok", 1, 1, experts),
+                     optional_int(config, "moe_intermediate_size", intermediate, 1, 1 << 24)};
+  }
+  return DenseMlp{intermediate, optional_bool(config, "mlp_bias", false)};
+}
+
+RopeKind rope_kind(const Json& scaling) {
+  const Json* type = find(scaling, "rope_type");
+  if (type == nullptr) type = find(scaling, "type");
+  if (type == nullptr) return RopeKind::Default;
+  if (!type->is_string()) bad_field("rope_scaling/rope_type", "a name", type);
+  const auto& word = type->get_ref<const std::string&>();
+  if (word == "default") return RopeKind::Default;
+  if (word == "linear") return RopeKind::Linear;
+  if (word == "llama3") return RopeKind::Llama3;
+  if (word == "yarn") return RopeKind::Yarn;
+  throw_error(Code::CannotRun,
+              fmt::format("config.json: /rope_scaling/rope_type: \"{}\" is not computed", word),
+              "known: default, linear, llama3, yarn");
+}
+
+// Factor of cos and sin of YaRN (arXiv 2309.00071, section 3.4), as transformers derives it from
+// the optional fields.
+double yarn_attention_factor(const Json& scaling, double factor) {
+  if (find(scaling, "attention_factor") != nullptr) return number(scaling, "attention_factor", 1);
+  const auto mscale = [&](double scale, double weight) {
+    return scale <= 1 ? 1.0 : 0.1 * weight * std::log(scale) + 1.0;
+  };
+  const Json* m = find(scaling, "mscale");
+  const Json* all = find(scaling, "mscale_all_dim");
+  if (m != nullptr && all != nullptr && number(scaling, "mscale", 0) != 0 &&
+      number(scaling, "mscale_all_dim", 0) != 0) {
+    return mscale(factor, number(scaling, "mscale", 1)) /
+           mscale(factor, number(scaling, "mscale_all_dim", 1));
+  }
+  return mscale(factor, 1);
+}
+
+}  // namespace
+
+detail::RegisterArch::RegisterArch(const ArchSpec& spec) {
+  registered().push_back(&spec);
+}
+
+std::span<const ArchSpec* const> architectures() {
+  return registered();
+}
+
+std::vector<std::string_view> architecture_names() {
+  std::vector<std::string_view> names;
+  for (const ArchSpec* spec : architectures())
+    names.insert(names.end(), spec->hf_names.begin(), spec->hf_names.end());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+ModelConfig read_config(const Json& config) {
+  const Json* names = find(config, "architectures");
+  if (names == nullptr || !names->is_array() || names->empty() || !names->front().is_string()) {
+    bad_field("architectures", "a list with one name", names);
+  }
+  const auto& name = names->front().get_ref<const std::string&>();
+  for (const ArchSpec* spec : architectures()) {
+    if (std::find(spec->hf_names.begin(), spec->hf_names.end(), name) == spec->hf_names.end())
+      continue;
+    ModelConfig result = spec->read_config(config);
+    result.architecture = name;
+    return result;
+  }
+  throw_error(
+      Code::CannotRun,
+      fmt::format("config.json: /architectures: \"{}\" is not an architecture octet knows", name),
+      fmt::format("known: {}", fmt::join(architecture_names(), ", ")));
+}
+
+int64_t required_int(const Json& config, std::string_view key, int64_t min, int64_t max) {
+  const Json* value = find(config, key);
+  if (value == nullptr) bad_field(key, "a whole number", nullptr);
+  return int_in_range(*value, key, min, max);
+}
+
+int64_t optional_int(const Json& config, std::string_view key, int64_t fallback, int64_t min,
+                     int64_t max) {
+  const Json* value = find(config, key);
+  return value == nullptr ? fallback : int_in_range(*value, key, min, max);
+}
+
+double optional_number(const Json& config, std::string_view key, double fallback) {
+  return number(config, key, fallback);
+}
+
+bool optional_bool(const Json& config, std::string_view key, bool fallback) {
+  const Json* value = find(config, key);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) bad_field(key, "true or false", value);
+  return value->get<bool>();
+}
+
+RopeConfig read_rope(const Json& config, const ModelDims& dims) {
+  RopeConfig rope;
+  const Json* scaling = find(config, "rope_parameters");
+  if (scaling == nullptr) scaling = find(config, "rope_scaling");
+  static const Json kNone = Json::object();
+  if (scaling == nullptr) scaling = &kNone;
+  if (!scaling->is_object()) bad_field("rope_scaling", "an object", scaling);
+  rope.theta = positive(config, "rope_theta", 10000);
+  rope.theta = positive(*scaling, "rope_theta", rope.theta);
+  rope.kind = rope_kind(*scaling);
+  if (rope.kind == RopeKind::Default) return rope;
+  rope.factor = positive(*scaling, "factor", std::nullopt);
+  if (rope.kind == RopeKind::Linear) return rope;
+  rope.original_max_position = positive(
+      *scaling, "original_max_position_embeddings",
+      number(config, "original_max_position_embeddings", static_cast<double>(dims.max_position)));
+  if (rope.kind == RopeKind::Llama3) {
+    rope.low_freq_factor = positive(*scaling, "low_freq_factor", std::nullopt);
+    rope.high_freq_factor = positive(*scaling, "high_freq_factor", std::nullopt);
+    if (rope.high_freq_factor <= rope.low_freq_factor) {
+      bad_field("rope_scaling/high_freq_factor", "more than low_freq_factor",
+                find(*scaling, "high_freq_factor"));
+    }
+    return rope;
+  }
+  rope.beta_fast = positive(*scaling, "beta_fast", 32);
+  rope.beta_slow = positive(*scaling, "beta_slow", 1);
+  rope.truncate = optional_bool(*scaling, "truncate", true);
+  rope.attention_factor = yarn_attention_factor(*scaling, rope.factor);
+  return rope;
+}
+
+std::vector<int64_t> read_windows(const Json& config, int64_t layers, int64_t window,
+                                  int64_t first) {
+  std::vector<int64_t> windows(static_cast<size_t>(layers), 0);
+  const Json* types = find(config, "layer_types");
+  if (types != nullptr && (!types->is_array() || types->size() != windows.size())) {
+    bad_field("layer_types", fmt::format("a list of {} names", layers), types);
+  }
+  for (size_t i = 0; i < windows.size(); ++i) {
+    if (types == nullptr) {
+      windows[i] = static_cast<int64_t>(i) >= first ? window : 0;
+      continue;
+    }
+    const Json& type = (*types)[i];
+    if (type == "sliding_attention") {
+      if (window <= 0)
+        bad_field("sliding_window", "a number, for layer_types names sliding_attention",
+                  find(config, "sliding_window"));
+      windows[i] = window;
+    } else if (type != "full_attention") {
+      bad_field(fmt::format("layer_types/{}", i), "full_attention or sliding_attention", &type);
+    }
+  }
+  return windows;
+}
+
+ModelConfig read_decoder_config(const Json& config) {
+  constexpr int64_t kMaxWidth = 1 << 20;
+  ModelConfig model;
+  ModelDims& d = model.dims;
+  d.layers = required_int(config, "num_hidden_layers", 1, 4096);
+  d.hidden = required_int(config, "hidden_size", 1, kMaxWidth);
+  d.heads = required_int(config, "num_attention_heads", 1, 4096);
+  d.kv_heads = optional_int(config, "num_key_value_heads", d.heads, 1, 4096);
+  if (d.heads % d.kv_heads != 0) {
+    bad_field("num_key_value_heads", fmt::format("a divisor of num_attention_heads {}", d.heads),
+              find(config, "num_key_value_heads"));
+  }
+  if (find(config, "head_dim") == nullptr && d.hidden % d.heads != 0) {
+    bad_field("hidden_size",
+              fmt::format("a multiple of num_attention_heads {}, or a head_dim", d.heads),
+              find(config, "hidden_size"));
+  }
+  d.head_dim = optional_int(config, "head_dim", std::max<int64_t>(1, d.hidden / d.heads), 2, 4096);
+  const double rotary = number(config, "partial_rotary_factor", 1);
+  d.rotary_dim = static_cast<int64_t>(static_cast<double>(d.head_dim) * rotary);
+  if (d.rotary_dim < 2 || d.rotary_dim > d.head_dim || d.rotary_dim % 2 != 0) {
+    bad_field("head_dim", "an even number of rotated elements", find(config, "head_dim"));
+  }
+  d.intermediate = required_int(config, "intermediate_size", 1, 1 << 24);
+  d.vocab = required_int(config, "vocab_size", 1, 1 << 24);
+  d.max_position = optional_int(config, "max_position_embeddings", 2048, 1, int64_t{1} << 30);
+  model.rms_epsilon = positive(config, "rms_norm_eps", 1e-6);
+  const Json* act = find(config, "hidden_act");
+  if (act != nullptr && *act != "silu" && *act != "swish") {
+    throw_error(Code::CannotRun,
+                fmt::format("config.json: /hidden_act: {} is not computed", act->dump()),
+                "known: silu");
+  }
+  model.rope = read_rope(config, d);
+  model.mlp = read_mlp(config, d.intermediate);
+  model.tied_embeddings = optional_bool(config, "tie_word_embeddings", false);
+  model.windows = std::vector<int64_t>(static_cast<size_t>(d.layers), 0);
+  model.eos_ids = read_eos(config);
+  return model;
+}
+
+}  // namespace octet

@@ -1,0 +1,86 @@
+#pragma once
+// A decoder's configuration, typed and validated, and the architectures that can make one from
+// config.json.
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "num/model_dims.h"
+
+namespace octet {
+
+// Scaling of rotary frequencies; formulas in model/rope_angles.h.
+enum class RopeKind : uint8_t { Default, Linear, Llama3, Yarn };
+
+struct RopeConfig {
+  RopeKind kind = RopeKind::Default;
+  double theta = 10000;
+  double factor = 1;
+  double low_freq_factor = 1;        // Llama3
+  double high_freq_factor = 4;       // Llama3
+  double original_max_position = 0;  // Llama3, Yarn
+  double beta_fast = 32;             // Yarn
+  double beta_slow = 1;              // Yarn
+  double attention_factor = 1;       // Yarn: multiplies cos and sin
+  bool truncate = true;              // Yarn: whole-numbered correction range
+};
+
+// The MLP of a layer.
+struct DenseMlp {
+  int64_t intermediate = 0;
+  bool bias = false;
+};
+struct ExpertMlp {
+  int64_t experts = 0;
+  int64_t experts_per_token = 0;
+  int64_t intermediate = 0;
+};
+using MlpConfig = std::variant<DenseMlp, ExpertMlp>;
+
+struct ModelConfig {
+  std::string architecture;  // as config.json names it: "LlamaForCausalLM"
+  ModelDims dims;
+  RopeConfig rope;
+  MlpConfig mlp;
+  double rms_epsilon = 1e-6;
+  bool qkv_bias = false;
+  bool output_bias = false;  // of o_proj
+  bool qk_norm = false;      // RMSNorm of every head of q and k before the rotation
+  bool tied_embeddings = false;
+  std::vector<int64_t> windows;  // per layer: tokens a row sees, itself included; 0: all
+  std::vector<int32_t> eos_ids;  // of config.json
+};
+
+// One family of models: the names config.json uses and how its fields are read.
+struct ArchSpec {
+  std::span<const std::string_view> hf_names;         // entries of "architectures"
+  ModelConfig (*read_config)(const nlohmann::json&);  // throws BadInput naming the field
+};
+
+// Every architecture linked into this program.
+std::span<const ArchSpec* const> architectures();
+
+// All names that "architectures" may hold, sorted.
+std::vector<std::string_view> architecture_names();
+
+// The typed configuration of a config.json. Throws CannotRun for an unknown architecture, naming
+// those that are known, and BadInput for a missing or absurd field.
+ModelConfig read_config(const nlohmann::json& config);
+
+namespace detail {
+struct RegisterArch {
+  explicit RegisterArch(const ArchSpec& spec);
+};
+}  // namespace detail
+
+}  // namespace octet
+
+#define OCTET_ARCH(spec)                                             \
+  static const ::octet::detail::RegisterArch octet_register_##spec { \
+    spec                                                             \
+  }

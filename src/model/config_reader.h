@@ -1,0 +1,30 @@
+#pragma once
+// Reading fields of config.json with checks; shared by the architectures.
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "model/config.h"
+
+namespace octet {
+
+// Field `key` of config.json; each throws BadInput "config.json: /key: expected ..., got ..." when
+// it is missing, of another type, or out of range. A null value counts as missing.
+int64_t required_int(const nlohmann::json& config, std::string_view key, int64_t min, int64_t max);
+int64_t optional_int(const nlohmann::json& config, std::string_view key, int64_t fallback,
+                     int64_t min, int64_t max);
+double optional_number(const nlohmann::json& config, std::string_view key, double fallback);
+bool optional_bool(const nlohmann::json& config, std::string_view key, bool fallback);
+
+// The fields that every architecture of the decoder graph shares: sizes, norm, rope, MLP, tying,
+// end tokens. Checks that hidden_act is SiLU.
+ModelConfig read_decoder_config(const nlohmann::json& config);
+
+// rope_theta and rope_scaling at the top level, or rope_parameters (transformers 5). Throws
+// CannotRun for a kind that is not known.
+RopeConfig read_rope(const nlohmann::json& config, const ModelDims& dims);
+
+// The window of every layer: `layer_types` if given, else `window` for layers from `first` on.
+std::vector<int64_t> read_windows(const nlohmann::json& config, int64_t layers, int64_t window,
+                                  int64_t first);
+
+}  // namespace octet
