@@ -1,0 +1,32 @@
+#pragma once
+// Ctrl-C as a question the program asks, instead of its death.
+#include <signal.h>
+
+#include <atomic>
+
+namespace octet {
+
+// While one lives, SIGINT sets a flag and interrupts blocking system calls (EINTR) instead of
+// ending the process; the handler that was there before returns with the destructor. Scopes nest:
+// a new one begins without an interrupt, and the outer one does not see the inner one's.
+// Thread: make and destroy scopes on one thread; ask from any.
+class InterruptScope {
+ public:
+  InterruptScope();
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+  // True once SIGINT came since the scope began or since clear().
+  static bool interrupted() { return flag().load(std::memory_order_relaxed); }
+  static void clear() { flag().store(false, std::memory_order_relaxed); }
+
+  // The flag itself, for code that polls it without knowing of signals.
+  static std::atomic<bool>& flag();
+
+ private:
+  struct sigaction before_ = {};
+  bool before_flag_;
+};
+
+}  // namespace octet

@@ -1,0 +1,89 @@
+#include "cli/interrupt.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <thread>
+
+namespace octet {
+namespace {
+
+int outer_calls = 0;
+void outer_handler(int) {
+  ++outer_calls;
+}
+
+TEST(Interrupt, SetsTheFlagInsteadOfEndingTheProcess) {
+  InterruptScope scope;
+  EXPECT_FALSE(InterruptScope::interrupted());
+  std::raise(SIGINT);
+  EXPECT_TRUE(InterruptScope::interrupted());
+  EXPECT_TRUE(InterruptScope::flag());
+  InterruptScope::clear();
+  EXPECT_FALSE(InterruptScope::interrupted());
+  std::raise(SIGINT);
+  EXPECT_TRUE(InterruptScope::interrupted());
+}
+
+TEST(Interrupt, GivesTheFormerHandlerBack) {
+  struct sigaction mine = {};
+  struct sigaction before = {};
+  mine.sa_handler = outer_handler;
+  sigaction(SIGINT, &mine, &before);
+  outer_calls = 0;
+  {
+    InterruptScope scope;
+    std::raise(SIGINT);
+    EXPECT_EQ(outer_calls, 0);
+  }
+  std::raise(SIGINT);
+  EXPECT_EQ(outer_calls, 1);
+  EXPECT_FALSE(InterruptScope::interrupted());
+  sigaction(SIGINT, &before, nullptr);
+}
+
+TEST(Interrupt, NestedScopesDoNotMixTheirInterrupts) {
+  InterruptScope outer;
+  std::raise(SIGINT);
+  {
+    InterruptScope inner;
+    EXPECT_FALSE(InterruptScope::interrupted());
+  }
+  EXPECT_TRUE(InterruptScope::interrupted());
+  InterruptScope::clear();
+  {
+    InterruptScope inner;
+    std::raise(SIGINT);
+  }
+  EXPECT_FALSE(InterruptScope::interrupted());
+}
+
+TEST(Interrupt, WakesABlockedRead) {
+  InterruptScope scope;
+  int fds[2];
+  ASSERT_EQ(pipe(fds), 0);
+  const pthread_t reader = pthread_self();
+  std::atomic<bool> done{false};
+  // Signals until the read has returned: the first may come before it blocks.
+  std::thread sender([&] {
+    while (!done) {
+      pthread_kill(reader, SIGINT);
+      std::this_thread::yield();
+    }
+  });
+  char byte = 0;
+  const ssize_t got = read(fds[0], &byte, 1);
+  const int error = errno;
+  done = true;
+  sender.join();
+  EXPECT_EQ(got, -1);
+  EXPECT_EQ(error, EINTR);
+  EXPECT_TRUE(InterruptScope::interrupted());
+  close(fds[0]);
+  close(fds[1]);
+}
+
+}  // namespace
+}  // namespace octet
