@@ -22,9 +22,9 @@ struct Batch {
   std::vector<int32_t> logit_rows;   // rows whose logits are wanted, ascending
   std::vector<SampleParams> sample;  // [logit_rows], or empty: nothing is sampled
   std::vector<int32_t> history;      // tokens that SampleParams ranges point into
-  std::vector<int32_t> targets;  // [logit_rows] or empty: tokens whose log-probability is wanted
-                                 // instead of the sampled
-  int64_t top_logprobs = 0;      // best tokens to report per logit row
+  // [logit_rows] or empty: tokens whose log-probability is wanted; any id where none is.
+  std::vector<int32_t> targets;
+  int64_t top_logprobs = 0;  // best tokens to report per logit row
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
 };
@@ -33,10 +33,11 @@ struct Batch {
 struct StepResult {
   static constexpr int32_t kFinite = std::numeric_limits<int32_t>::max();
 
-  std::vector<int32_t> ids;     // [logit_rows] sampled; empty without sampling
-  std::vector<float> logprobs;  // [logit_rows] of the sampled ids or the targets, under the model's
-                                // own distribution
-  std::vector<int32_t> top_ids;  // [logit_rows, top_logprobs], best first
+  std::vector<int32_t> ids;  // [logit_rows] sampled; empty without sampling
+  std::vector<float>
+      logprobs;  // [logit_rows] of the sampled ids, under the model's own distribution
+  std::vector<float> target_logprobs;  // [logit_rows] of the targets, or empty
+  std::vector<int32_t> top_ids;        // [logit_rows, top_logprobs], best first
   std::vector<float> top_logprobs;
   std::vector<int32_t>
       not_finite;  // [rows] kFinite, or the first stage whose values were not finite (stage_name)

@@ -225,10 +225,9 @@ struct Decoder::Impl {
                           work.sample_scratch},
              *stream);
     }
-    const int32_t* wanted = batch->targets.empty() ? step.ids() : step.targets();
-    launch(*ops.logprob.kernel(),
-           LogProb::Args{work.logits, count, vocab, wanted + begin, step.logprobs() + begin},
-           *stream);
+    logprob(count, step.ids() + begin, step.logprobs() + begin);
+    if (!batch->targets.empty())
+      logprob(count, step.targets() + begin, step.target_logprobs() + begin);
     const int64_t k = batch->top_logprobs;
     if (k > 0) {
       launch(*ops.topk.kernel(),
@@ -236,6 +235,11 @@ struct Decoder::Impl {
                         step.top_logprobs() + begin * k},
              *stream);
     }
+  }
+
+  void logprob(int64_t count, const int32_t* ids, float* out) {
+    launch(*ops.logprob.kernel(),
+           LogProb::Args{work.logits, count, model->plan.request.dims.vocab, ids, out}, *stream);
   }
 
   // Greedy rows without a penalty are what arg-max has already written.

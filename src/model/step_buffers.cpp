@@ -72,6 +72,7 @@ void StepBuffers::lay_out_result(const Batch& batch) {
   logits_not_finite_ = place(logit_rows);
   ids_ = place(logit_rows);
   logprobs_ = place(logit_rows);
+  target_logprobs_ = place(batch.targets.size());
   top_ids_ = place(top);
   top_logprobs_ = place(top);
   record_.resize(end);
@@ -116,6 +117,7 @@ StepResult StepBuffers::download(const Batch& batch, Stream& stream) {
   }
   if (!batch.sample.empty()) result.ids = take<int32_t>(record_, ids_, logit_rows);
   result.logprobs = take<float>(record_, logprobs_, logit_rows);
+  result.target_logprobs = take<float>(record_, target_logprobs_, batch.targets.size());
   result.top_ids = take<int32_t>(record_, top_ids_, top);
   result.top_logprobs = take<float>(record_, top_logprobs_, top);
   return result;

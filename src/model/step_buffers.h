@@ -50,6 +50,7 @@ class StepBuffers {
   int32_t* logits_not_finite() const { return result<int32_t>(logits_not_finite_); }
   int32_t* ids() const { return result<int32_t>(ids_); }
   float* logprobs() const { return result<float>(logprobs_); }
+  float* target_logprobs() const { return result<float>(target_logprobs_); }
   int32_t* top_ids() const { return result<int32_t>(top_ids_); }
   float* top_logprobs() const { return result<float>(top_logprobs_); }
 
@@ -73,8 +74,8 @@ class StepBuffers {
   std::vector<std::byte> record_;  // host image of the result
   size_t tokens_ = 0, slots_ = 0, spans_ = 0, block_tables_ = 0, angle_rows_ = 0, angles_ = 0,
          logit_rows_ = 0, sample_ = 0, history_ = 0, targets_ = 0;
-  size_t not_finite_ = 0, logits_not_finite_ = 0, ids_ = 0, logprobs_ = 0, top_ids_ = 0,
-         top_logprobs_ = 0;
+  size_t not_finite_ = 0, logits_not_finite_ = 0, ids_ = 0, logprobs_ = 0, target_logprobs_ = 0,
+         top_ids_ = 0, top_logprobs_ = 0;
 };
 
 }  // namespace octet
