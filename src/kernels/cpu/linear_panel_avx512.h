@@ -1,0 +1,172 @@
+#pragma once
+// The form for many tokens: a panel of rows is decoded once per span into scratch, then tiles of up
+// to six tokens and four rows are multiplied from there. Cost: 2 M N K operations; the roof is the
+// multiply-add rate. Sums are taken in the order of the stream form, so y has the same bits.
+#include "kernels/cpu/linear_sums_avx512.h"
+
+namespace octet::avx512 {
+
+OCTET_ISA_BEGIN(OCTET_ISA_AVX512BF16)
+
+// Rows of a panel: with a span of K it takes at most 260 KiB, part of the second-level cache.
+inline constexpr int64_t kPanelRows = 64;
+
+// Tokens of a tile: 24 sums, 4 vectors of weights and 1 of x are 29 of the 32 registers.
+inline constexpr int kTileTokens = 6;
+
+// Bytes between rows of a panel. The extra line keeps rows from sharing cache sets.
+template <class Weights>
+constexpr size_t panel_stride() {
+  return static_cast<size_t>(Weights::kSpanChunks * Weights::kVectors + 1) * 64;
+}
+template <class Weights>
+constexpr size_t panel_bytes() {
+  return panel_stride<Weights>() * static_cast<size_t>(kPanelRows);
+}
+
+// The pieces of one span, and which of all spans it is.
+struct Span {
+  const Piece* begin;
+  const Piece* end;
+  bool first;
+  bool last;
+};
+
+// Decodes a span of row n; a chunk that two pieces share is written twice, masked.
+template <class Weights>
+void decode_row(const Weights& weights, const LinearJob& job, const Span& span, int64_t n,
+                std::byte* out) {
+  const auto* row =
+      static_cast<const typename Weights::Element*>(job.weight.codes) + n * job.weight.row_stride;
+  const auto store = [&](const __m512i(&v)[Weights::kVectors]) OCTET_LAMBDA_INLINE {
+    OCTET_UNROLL
+    for (int i = 0; i < Weights::kVectors; ++i) _mm512_store_si512(out + 64 * i, v[i]);
+    out += 64 * Weights::kVectors;
+  };
+  for (const Piece* piece = span.begin; piece != span.end; ++piece) {
+    walk_chunks(
+        *piece,
+        [&](int64_t c) OCTET_LAMBDA_INLINE {
+          __m512i v[Weights::kVectors];
+          weights.load(row + c * kChunk, v);
+          store(v);
+        },
+        [&](int64_t c, uint64_t mask) OCTET_LAMBDA_INLINE {
+          __m512i v[Weights::kVectors];
+          weights.load(row + c * kChunk, mask, v);
+          store(v);
+        });
+  }
+}
+
+// sum[4 m + r] = products of `vectors` vectors of panel row r and token m, from zero.
+template <class Weights, int kTokens>
+OCTET_ALWAYS_INLINE void tile_piece(const std::byte* w, const std::byte* x, size_t x_stride,
+                                    int64_t vectors, __m512 (&sum)[4 * kTokens]) {
+  OCTET_UNROLL
+  for (int i = 0; i < 4 * kTokens; ++i) sum[i] = _mm512_setzero_ps();
+  for (int64_t i = 0; i < vectors; ++i) {
+    __m512i rows[4];
+    OCTET_UNROLL
+    for (int r = 0; r < 4; ++r) {
+      rows[r] = _mm512_load_si512(w + static_cast<size_t>(r) * panel_stride<Weights>() + 64 * i);
+    }
+    OCTET_UNROLL
+    for (int m = 0; m < kTokens; ++m) {
+      const __m512i token = _mm512_load_si512(x + static_cast<size_t>(m) * x_stride + 64 * i);
+      OCTET_UNROLL
+      for (int r = 0; r < 4; ++r) {
+        sum[4 * m + r] = Weights::multiply_add(rows[r], token, sum[4 * m + r]);
+      }
+    }
+  }
+}
+
+// Tokens [m0, m0 + kTokens) times rows [n, n + rows) over one span; w: the first of four panel
+// rows.
+template <class Weights, int kTokens>
+void tile(const LinearJob& job, const Span& span, const std::byte* w, int64_t m0, int64_t n,
+          int rows) {
+  const float* scales[4];
+  for (int r = 0; r < 4; ++r) scales[r] = job.scales_of_row(n + std::min(r, rows - 1));
+  const std::byte* x = job.x + static_cast<size_t>(m0) * job.x_stride;
+  __m512 total[4 * kTokens];
+  for (const Piece* piece = span.begin; piece != span.end; ++piece) {
+    __m512 sum[4 * kTokens];
+    tile_piece<Weights, kTokens>(w, x + piece->chunk * (64 * Weights::kVectors), job.x_stride,
+                                 piece->chunks * Weights::kVectors, sum);
+    w += piece->chunks * (64 * Weights::kVectors);
+    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, m0), piece == span.begin,
+                        total);
+  }
+  const auto mask = static_cast<__mmask8>((1U << rows) - 1U);
+  const __m128 bias = span.last && job.weight.bias != nullptr
+                          ? _mm_maskz_loadu_ps(mask, job.weight.bias + n)
+                          : _mm_setzero_ps();
+  OCTET_UNROLL
+  for (int m = 0; m < kTokens; ++m) {
+    float* y = job.y(m0 + m) + n;
+    __m128 value = fold_rows(total + 4 * m);
+    if (!span.first) value = _mm_add_ps(_mm_maskz_loadu_ps(mask, y), value);
+    if (span.last) value = _mm_add_ps(value, bias);
+    _mm_mask_storeu_ps(y, mask, value);
+  }
+}
+
+// All tokens times the panel's rows [n, n + rows) over one span. Tiles have nearly equal heights: a
+// tile of few tokens has too few independent sums to fill the pipeline.
+template <class Weights>
+void multiply_panel(const LinearJob& job, const Span& span, const std::byte* panel, int64_t n,
+                    int64_t rows) {
+  const int64_t tiles = (job.args.m + kTileTokens - 1) / kTileTokens;
+  for (int64_t t = 0; t < tiles; ++t) {
+    const int64_t m = job.args.m * t / tiles;
+    const int64_t tokens = job.args.m * (t + 1) / tiles - m;
+    for (int64_t r = 0; r < rows; r += 4) {
+      const std::byte* w = panel + static_cast<size_t>(r) * panel_stride<Weights>();
+      const int count = static_cast<int>(std::min<int64_t>(4, rows - r));
+      switch (tokens) {
+        case 1:
+          tile<Weights, 1>(job, span, w, m, n + r, count);
+          break;
+        case 2:
+          tile<Weights, 2>(job, span, w, m, n + r, count);
+          break;
+        case 3:
+          tile<Weights, 3>(job, span, w, m, n + r, count);
+          break;
+        case 4:
+          tile<Weights, 4>(job, span, w, m, n + r, count);
+          break;
+        case 5:
+          tile<Weights, 5>(job, span, w, m, n + r, count);
+          break;
+        default:
+          tile<Weights, 6>(job, span, w, m, n + r, count);
+          break;
+      }
+    }
+  }
+}
+
+// Rows [n, n + rows) of y, rows <= kPanelRows.
+template <class Weights>
+void panel_rows(const Weights& weights, const LinearJob& job, std::byte* panel, int64_t n,
+                int64_t rows) {
+  const Piece* const end = job.pieces + job.piece_count;
+  for (const Piece* begin = job.pieces; begin != end;) {
+    const Piece* last = begin;
+    while (!last->ends_span) ++last;
+    const Span span{begin, last + 1, begin == job.pieces, last + 1 == end};
+    for (int64_t r = 0; r < (rows + 3) / 4 * 4; ++r) {  // repeats the last row to fill a tile
+      decode_row(weights, job, span, n + std::min(r, rows - 1),
+                 panel + static_cast<size_t>(r) * panel_stride<Weights>());
+    }
+    multiply_panel<Weights>(job, span, panel, n, rows);
+    begin = last + 1;
+  }
+}
+
+OCTET_ISA_END
+
+}  // namespace octet::avx512

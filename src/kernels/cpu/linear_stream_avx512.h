@@ -1,0 +1,119 @@
+#pragma once
+// The form for few tokens: every weight is read once, decoded in registers and multiplied with all
+// tokens. Cost: N * K bytes of weights; the roof is the memory's read bandwidth. Four rows that lie
+// far apart are read together, because that keeps more of DRAM busy than four neighbours do.
+#include "kernels/cpu/linear_formats_avx512.h"
+#include "kernels/cpu/linear_job.h"
+#include "kernels/cpu/linear_sums_avx512.h"
+
+namespace octet::avx512 {
+
+OCTET_ISA_BEGIN(OCTET_ISA_AVX512BF16)
+
+// 2 KiB ahead in each of the four streams: about 40 lines in flight, more than a core can keep
+// open.
+inline constexpr int64_t kPrefetchBytes = 2048;
+
+// sum[4 m + r] += the products of one chunk of row w[r] and token m.
+template <class Weights, int kTokens, class Load>
+OCTET_ALWAYS_INLINE void stream_chunk(const std::byte* x, size_t x_stride, const Load& load,
+                                      __m512 (&sum)[4 * kTokens]) {
+  OCTET_UNROLL
+  for (int r = 0; r < 4; ++r) {
+    __m512i w[Weights::kVectors];
+    load(r, w);
+    OCTET_UNROLL
+    for (int m = 0; m < kTokens; ++m) {
+      OCTET_UNROLL
+      for (int v = 0; v < Weights::kVectors; ++v) {
+        sum[4 * m + r] = Weights::multiply_add(
+            w[v], _mm512_load_si512(x + static_cast<size_t>(m) * x_stride + 64 * v),
+            sum[4 * m + r]);
+      }
+    }
+  }
+}
+
+// The products of one piece, summed from zero.
+template <class Weights, int kTokens>
+OCTET_ALWAYS_INLINE void stream_piece(const Weights& weights, const LinearJob& job,
+                                      const typename Weights::Element* const (&rows)[4],
+                                      const Piece& piece, __m512 (&sum)[4 * kTokens]) {
+  constexpr int64_t kBytes = kChunk * static_cast<int64_t>(sizeof(typename Weights::Element));
+  OCTET_UNROLL
+  for (int i = 0; i < 4 * kTokens; ++i) sum[i] = _mm512_setzero_ps();
+  const auto x_of = [&](int64_t c) { return job.x + c * (64 * Weights::kVectors); };
+  walk_chunks(
+      piece,
+      [&](int64_t c) OCTET_LAMBDA_INLINE {
+        stream_chunk<Weights, kTokens>(
+            x_of(c), job.x_stride,
+            [&](int r, __m512i(&w)[Weights::kVectors]) OCTET_LAMBDA_INLINE {
+              const auto* p = rows[r] + c * kChunk;
+              OCTET_UNROLL
+              for (int64_t b = 0; b < kBytes; b += 64) {
+                _mm_prefetch(reinterpret_cast<const char*>(p) + kPrefetchBytes + b, _MM_HINT_T0);
+              }
+              weights.load(p, w);
+            },
+            sum);
+      },
+      [&](int64_t c, uint64_t mask) OCTET_LAMBDA_INLINE {
+        stream_chunk<Weights, kTokens>(
+            x_of(c), job.x_stride,
+            [&](int r, __m512i(&w)[Weights::kVectors])
+                OCTET_LAMBDA_INLINE { weights.load(rows[r] + c * kChunk, mask, w); },
+            sum);
+      });
+}
+
+// Four rows times kTokens tokens over all of K; out[m] holds the four rows of token m, without
+// bias.
+template <class Weights, int kTokens>
+void stream_rows(const Weights& weights, const LinearJob& job, const int64_t (&n)[4],
+                 __m128 (&out)[kTokens]) {
+  const typename Weights::Element* rows[4];
+  const float* scales[4];
+  for (int r = 0; r < 4; ++r) {
+    rows[r] = static_cast<const typename Weights::Element*>(job.weight.codes) +
+              n[r] * job.weight.row_stride;
+    scales[r] = job.scales_of_row(n[r]);
+  }
+  __m512 total[4 * kTokens];
+  bool first_of_span = true;
+  bool first_span = true;
+  for (const Piece* piece = job.pieces; piece != job.pieces + job.piece_count; ++piece) {
+    __m512 sum[4 * kTokens];
+    stream_piece<Weights, kTokens>(weights, job, rows, *piece, sum);
+    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, 0), first_of_span, total);
+    first_of_span = piece->ends_span;
+    if (!piece->ends_span) continue;
+    OCTET_UNROLL
+    for (int m = 0; m < kTokens; ++m) {
+      const __m128 folded = fold_rows(total + 4 * m);
+      out[m] = first_span ? folded : _mm_add_ps(out[m], folded);
+    }
+    first_span = false;
+  }
+}
+
+// Rows [begin, end) of y for all kTokens tokens.
+template <class Weights, int kTokens>
+void stream_range(const Weights& weights, const LinearJob& job, int64_t begin, int64_t end) {
+  const int64_t stride = (end - begin + 3) / 4;
+  for (int64_t i = begin; i < begin + stride; ++i) {
+    int64_t n[4];
+    for (int r = 0; r < 4; ++r) n[r] = std::min(i + r * stride, end - 1);
+    __m128 out[kTokens];
+    stream_rows<Weights, kTokens>(weights, job, n, out);
+    for (int m = 0; m < kTokens; ++m) {
+      alignas(16) float values[4];
+      _mm_store_ps(values, out[m]);
+      for (int r = 0; r < 4; ++r) job.y(m)[n[r]] = values[r] + job.bias_of_row(n[r]);
+    }
+  }
+}
+
+OCTET_ISA_END
+
+}  // namespace octet::avx512

@@ -1,0 +1,70 @@
+#pragma once
+// How partial sums become values of y, the same for every form and number of tokens:
+//   piece   16 lanes of sums, from zero, chunk after chunk
+//   span    total = fma(piece sums, weight scale * input scale, total), lane by lane, from zero
+//   fold    the 16 lanes by a fixed tree, then value += folded, span after span; the bias last
+#include "kernels/cpu/linear_formats_avx512.h"
+#include "kernels/cpu/linear_job.h"
+
+namespace octet::avx512 {
+
+OCTET_ISA_BEGIN(OCTET_ISA_AVX512BF16)
+
+// Scales of a tile: of[4 m + r] for token m and row r.
+template <int kTokens>
+struct TileScales {
+  alignas(16) float of[4 * kTokens];
+};
+
+// scales: of the four rows; first_token: of the tile. The product of the two scales is rounded to
+// float once.
+template <int kTokens>
+OCTET_ALWAYS_INLINE TileScales<kTokens> piece_scales(const LinearJob& job, const Piece& piece,
+                                                     const float* const (&scales)[4],
+                                                     int64_t first_token) {
+  TileScales<kTokens> tile;
+  const int64_t col = piece.weight_col;
+  const __m128 rows = _mm_setr_ps(scales[0][col], scales[1][col], scales[2][col], scales[3][col]);
+  OCTET_UNROLL
+  for (int m = 0; m < kTokens; ++m) {
+    const float input = job.input_scales.at(first_token + m, piece.input_col);
+    _mm_store_ps(tile.of + 4 * m, _mm_mul_ps(rows, _mm_set1_ps(input)));
+  }
+  return tile;
+}
+
+// total += sum * scale, or total = sum * scale for the first piece of a span.
+template <int kTokens>
+OCTET_ALWAYS_INLINE void add_scaled(const __m512 (&sum)[4 * kTokens],
+                                    const TileScales<kTokens>& tile, bool first,
+                                    __m512 (&total)[4 * kTokens]) {
+  if (first) {
+    OCTET_UNROLL
+    for (int i = 0; i < 4 * kTokens; ++i) {
+      total[i] = _mm512_mul_ps(sum[i], _mm512_set1_ps(tile.of[i]));
+    }
+    return;
+  }
+  OCTET_UNROLL
+  for (int i = 0; i < 4 * kTokens; ++i) {
+    total[i] = _mm512_fmadd_ps(sum[i], _mm512_set1_ps(tile.of[i]), total[i]);
+  }
+}
+
+// Lane r is the sum of the 16 lanes of t[r]: within 128 bits (0 + 2) + (1 + 3), then quarters
+// (0 + 1) + (2 + 3).
+OCTET_ALWAYS_INLINE __m128 fold_rows(const __m512* t) {
+  const __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(t[0], t[1]), _mm512_unpackhi_ps(t[0], t[1]));
+  const __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(t[2], t[3]), _mm512_unpackhi_ps(t[2], t[3]));
+  const __m512d c = _mm512_castps_pd(a);
+  const __m512d d = _mm512_castps_pd(b);
+  const __m512 e = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(c, d)),
+                                 _mm512_castpd_ps(_mm512_unpackhi_pd(c, d)));
+  const __m128 low = _mm_add_ps(_mm512_castps512_ps128(e), _mm512_extractf32x4_ps(e, 1));
+  const __m128 high = _mm_add_ps(_mm512_extractf32x4_ps(e, 2), _mm512_extractf32x4_ps(e, 3));
+  return _mm_add_ps(low, high);
+}
+
+OCTET_ISA_END
+
+}  // namespace octet::avx512

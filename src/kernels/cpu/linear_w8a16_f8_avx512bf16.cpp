@@ -1,0 +1,28 @@
+// FP8 weights of any scale geometry with a bfloat16 input, decoded to bfloat16 by table and summed
+// by vdpbf16ps. Products of codes and bfloat16 values are exact.
+#include "kernels/cpu/linear_run_avx512.h"
+
+namespace octet {
+namespace {
+
+constexpr LinearKernel kKernel{
+    .name = "cpu.linear.w8a16.f8.avx512bf16",
+    .device = DeviceKind::Cpu,
+    .scheme = SchemeId::W8A16,
+    .preference = 240,
+    .needs = {Feature::Avx512, Feature::Avx512Bf16, Feature::Avx512Vbmi},
+    .caps = {.weight_dtypes = {DType::F8E4M3, DType::F8E5M2},
+             .weight_scales = {Granularity::Tensor, Granularity::Row, Granularity::Group,
+                               Granularity::Block},
+             .scale_dtypes = {DType::F32, DType::F16, DType::BF16, DType::F8E8M0},
+             .inputs = {DType::BF16}},
+    .layout = kCheckpointLayout,
+    .error = {.lanes = 16, .roundings = 1, .batch_invariant = true},
+    .scratch_bytes = avx512::linear_scratch_bytes<avx512::F8ToBf16>,
+    .pack = pack_in_place,
+    .run = avx512::run_linear<avx512::F8ToBf16, avx512::Bf16LikeF8>,
+};
+OCTET_KERNEL(kKernel);
+
+}  // namespace
+}  // namespace octet
