@@ -1,0 +1,35 @@
+#include "num/error_bound.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace octet {
+namespace {
+
+constexpr double kUnitRoundoff = 0x1p-24;
+
+}  // namespace
+
+int64_t longest_chain(const DotShape& shape) {
+  const int64_t outside = shape.roundings + 1;
+  if (shape.wide) return outside;
+  const int64_t lanes = std::clamp<int64_t>(shape.lanes, 1, std::max<int64_t>(shape.longest, 1));
+  const int64_t in_lane = (shape.longest + lanes - 1) / lanes;
+  const int64_t tree = std::bit_width(static_cast<uint64_t>(lanes - 1));
+  return in_lane + tree + shape.segments + outside;
+}
+
+double probable_bound(int64_t n, double sum_abs) {
+  return kProbableFactor * std::sqrt(static_cast<double>(n)) * kUnitRoundoff * sum_abs;
+}
+
+double worst_bound(int64_t n, double sum_abs) {
+  OCTET_CHECK(n < int64_t{1} << 24, "chain of {} roundings", n);
+  const double nu = static_cast<double>(n) * kUnitRoundoff;
+  return nu / (1 - nu) * sum_abs;
+}
+
+}  // namespace octet
