@@ -1,0 +1,73 @@
+// octet perplexity: how well a model predicts a text.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "cli/command_list.h"
+#include "cli/plan_flags.h"
+#include "cli/progress.h"
+#include "cli/session.h"
+#include "evaluate/perplexity.h"
+
+namespace octet {
+namespace {
+
+const CommandSpec kSpec{
+    .name = "perplexity",
+    .summary = "Measure how well a model predicts a text file",
+    .description =
+        "The text is one sequence where it fits the context, else consecutive windows of the whole "
+        "context.",
+    .positionals = {{.name = "model",
+                     .help = "folder of a Hugging Face checkpoint, or one .safetensors file",
+                     .path = true}},
+    .flags = concat({{{.name = "file",
+                       .letter = 'f',
+                       .kind = FlagKind::Path,
+                       .metavar = "TEXT",
+                       .help = "the text, UTF-8"},
+                      {.name = "json", .help = "print one JSON object"}},
+                     plan_flags()}),
+    .examples = {{"octet perplexity ./model --file text.txt --dtype float32 --json",
+                  "compare with an oracle"}},
+};
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path)) {
+    throw_error(Code::BadInput, fmt::format("--file {}: cannot be read", path), "name a text file");
+  }
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+int run(const ParsedArgs& args, const Console& console) {
+  const auto file = args.text("file");
+  if (!file) throw_error(Code::BadInput, "octet perplexity needs a text", "add --file TEXT");
+  const std::string text = read_text(*file);
+  Session session(args, *args.argument("model"), 1);
+  const std::vector<int32_t> tokens = session.tokenizer().encode(text);
+  ProgressBar bar("scoring", static_cast<int64_t>(tokens.size()), {"tokens"});
+  const Perplexity result =
+      perplexity(session.engine(), tokens, [&](int64_t done) { bar.set(done); });
+  bar.finish();
+  if (args.on("json")) {
+    const nlohmann::ordered_json json{{"tokens", result.tokens},
+                                      {"scored", result.scored},
+                                      {"nll", result.nll},
+                                      {"perplexity", result.perplexity()}};
+    console.out(json.dump(2) + "\n");
+  } else {
+    console.out(fmt::format("tokens {}  nll {:.6f}  perplexity {:.4f}\n", result.tokens, result.nll,
+                            result.perplexity()));
+  }
+  return 0;
+}
+
+}  // namespace
+
+const Command kPerplexityCommand{&kSpec, run};
+
+}  // namespace octet

@@ -1,0 +1,140 @@
+#include "cli/plan_flags.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace octet {
+namespace {
+
+constexpr std::string_view kGroup = "Plan";
+constexpr uintmax_t kMaxProfileBytes = 1 << 20;
+
+DeviceInfo read_profile(const std::string& path) {
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(path, error);
+  std::ifstream file(path, std::ios::binary);
+  if (error || !file) {
+    throw_error(Code::BadInput,
+                fmt::format("--device {}: neither a device nor a readable profile file", path),
+                "`octet probe --json > FILE` writes a profile; devices of this program: cpu");
+  }
+  if (size > kMaxProfileBytes) {
+    throw_error(Code::BadInput, fmt::format("--device {}: {} bytes, a profile has at most {}", path,
+                                            size, kMaxProfileBytes));
+  }
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return device_info_from_json(text, path);
+}
+
+}  // namespace
+
+std::vector<Flag> plan_flags() {
+  return {
+      {.name = "device",
+       .kind = FlagKind::Path,
+       .metavar = "DEVICE",
+       .help = "cpu, or a profile file made by octet probe --json",
+       .default_value = "cpu",
+       .group = kGroup},
+      {.name = "prefer",
+       .kind = FlagKind::Text,
+       .metavar = "SCHEME",
+       .help = "try this arithmetic first",
+       .default_text = "what the kernels prefer",
+       .choices = {"w8a8", "w8a16"},
+       .group = kGroup},
+      {.name = "dtype",
+       .kind = FlagKind::Text,
+       .help = "carrier of activations: auto takes what each kernel takes, bfloat16 rounds at "
+               "layer boundaries",
+       .default_value = "auto",
+       .choices = {"auto", "float32", "bfloat16"},
+       .group = kGroup},
+      {.name = "kernel",
+       .kind = FlagKind::Repeated,
+       .metavar = "[LAYERS=]NAME",
+       .help = "bind the layers that the expression finds, and whose weights the kernel takes, to "
+               "this kernel",
+       .group = kGroup},
+      {.name = "disable",
+       .kind = FlagKind::TextList,
+       .metavar = "NAME",
+       .help = "never use these kernels",
+       .group = kGroup},
+      {.name = "max-isa",
+       .kind = FlagKind::Text,
+       .help = "use no instruction set above this one",
+       .default_text = "what the CPU has",
+       .choices = {"baseline", "avx2", "avx512"},
+       .group = kGroup},
+      {.name = "max-model-len",
+       .kind = FlagKind::Size,
+       .metavar = "TOKENS",
+       .help = "tokens of context, prompt and answer together",
+       .default_text = "the model's limit, or what fits",
+       .min = 1,
+       .max = 1 << 30,
+       .group = kGroup},
+      {.name = "max-num-batched-tokens",
+       .kind = FlagKind::Size,
+       .metavar = "TOKENS",
+       .help = "tokens computed in one step",
+       .default_value = "512",
+       .min = 1,
+       .max = 1 << 16,
+       .group = kGroup},
+      {.name = "tensor-parallel-size",
+       .aliases = {"tp"},
+       .kind = FlagKind::Integer,
+       .metavar = "N",
+       .help = "ranks that share the model",
+       .default_value = "1",
+       .min = 1,
+       .max = 1024,
+       .group = kGroup},
+      {.name = "threads",
+       .letter = 't',
+       .kind = FlagKind::Integer,
+       .metavar = "N",
+       .help = "threads of the CPU",
+       .default_text = "all",
+       .min = 1,
+       .max = 1024,
+       .group = kGroup},
+  };
+}
+
+DeviceInfo device_of(const ParsedArgs& args, bool must_run) {
+  const std::string word = args.text("device").value_or("cpu");
+  DeviceInfo device = word == "cpu" ? probe_cpu() : read_profile(word);
+  if (word != "cpu" && must_run) {
+    throw_error(Code::CannotRun,
+                fmt::format("--device {}: a profile can be planned for, not run on", word),
+                "use --device cpu, or octet plan");
+  }
+  if (const auto isa = args.text("max-isa")) device.features = mask_isa(device.features, *isa);
+  if (const auto threads = args.integer("threads")) device.threads = static_cast<int>(*threads);
+  return device;
+}
+
+PlanOptions plan_options(const ParsedArgs& args) {
+  PlanOptions options;
+  if (const auto prefer = args.text("prefer")) {
+    options.policy.prefer = *prefer == "w8a8" ? SchemeId::W8A8 : SchemeId::W8A16;
+  }
+  const std::string dtype = args.text("dtype").value_or("auto");
+  options.policy.carrier =
+      dtype == "float32" ? Carrier::F32 : (dtype == "bfloat16" ? Carrier::BF16 : Carrier::Auto);
+  options.policy.disabled = args.list("disable");
+  for (const std::string& rule : args.list("kernel"))
+    options.policy.forced.push_back(parse_kernel_rule(rule));
+  options.max_model_len = args.integer("max-model-len").value_or(0);
+  options.max_batch_tokens = args.integer("max-num-batched-tokens").value_or(512);
+  options.ranks = static_cast<int>(args.integer("tensor-parallel-size").value_or(1));
+  return options;
+}
+
+}  // namespace octet

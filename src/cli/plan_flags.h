@@ -1,0 +1,17 @@
+#pragma once
+// The flags that say how a model is planned; every command that runs a model has them.
+#include "cli/flags.h"
+#include "plan/model_plan.h"
+
+namespace octet {
+
+std::vector<Flag> plan_flags();
+
+// The device of --device with --max-isa and --threads applied. A profile file describes a device
+// that is planned for, not run on: with `must_run` it is refused.
+DeviceInfo device_of(const ParsedArgs& args, bool must_run);
+
+// The options of a plan. Throws BadInput naming the flag.
+PlanOptions plan_options(const ParsedArgs& args);
+
+}  // namespace octet

@@ -1,0 +1,184 @@
+#include "cli/session.h"
+
+#include <chrono>
+#include <filesystem>
+#include <random>
+
+#include "cli/plan_flags.h"
+#include "text/detokenizer.h"
+
+namespace octet {
+namespace {
+
+constexpr std::string_view kGroup = "Sampling";
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+std::vector<Flag> sampling_flags() {
+  return {
+      {.name = "max-tokens",
+       .letter = 'n',
+       .aliases = {"n-predict"},
+       .kind = FlagKind::Size,
+       .metavar = "TOKENS",
+       .help = "tokens of an answer",
+       .default_value = "256",
+       .min = 0,
+       .max = 1 << 30,
+       .group = kGroup},
+      {.name = "temperature",
+       .kind = FlagKind::Number,
+       .help = "0 takes the most likely token",
+       .default_text = "generation_config.json, else 0",
+       .min = 0,
+       .max = 1000,
+       .group = kGroup},
+      {.name = "top-p",
+       .kind = FlagKind::Number,
+       .help = "keep the smallest set of best tokens with this probability",
+       .default_text = "generation_config.json, else 1",
+       .min = 0,
+       .max = 1,
+       .group = kGroup},
+      {.name = "top-k",
+       .kind = FlagKind::Integer,
+       .help = "keep this many best tokens; 0 keeps all",
+       .default_text = "generation_config.json, else 0",
+       .min = 0,
+       .max = 1 << 24,
+       .group = kGroup},
+      {.name = "min-p",
+       .kind = FlagKind::Number,
+       .help = "keep tokens of at least this share of the best probability",
+       .default_text = "generation_config.json, else 0",
+       .min = 0,
+       .max = 1,
+       .group = kGroup},
+      {.name = "repetition-penalty",
+       .kind = FlagKind::Number,
+       .help = "over 1 makes tokens seen before less likely",
+       .default_text = "generation_config.json, else 1",
+       .min = 0.001,
+       .max = 1000,
+       .group = kGroup},
+      {.name = "seed",
+       .kind = FlagKind::Integer,
+       .help = "of the draws; the same seed gives the same answer",
+       .default_text = "a random one",
+       .min = 0,
+       .group = kGroup},
+      {.name = "stop",
+       .kind = FlagKind::Repeated,
+       .metavar = "TEXT",
+       .help = "end the answer before this text",
+       .group = kGroup},
+  };
+}
+
+std::string folder_of(const std::string& model) {
+  if (std::filesystem::is_directory(model)) return model;
+  const std::string parent = std::filesystem::path(model).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+Tokenizer tokenizer_of(const std::string& model) {
+  return Tokenizer::load(folder_of(model));
+}
+
+Session::Session(const ParsedArgs& args, const std::string& model, int64_t sequences)
+    : tokenizer_(tokenizer_of(model)) {
+  PlanOptions options = plan_options(args);
+  options.max_sequences = sequences;
+  if (options.ranks != 1) {
+    throw_error(Code::CannotRun, fmt::format("-tp {}: this command runs one rank", options.ranks),
+                "octet plan shows the shapes and bytes of more ranks");
+  }
+  const DeviceInfo info = device_of(args, true);
+  device_ = make_cpu_device(info, info.threads);
+  Prepared prepared = prepare(model, false, info, std::move(options));
+  require_runnable(prepared.plan);
+  engine_ = std::make_unique<Engine>(std::move(prepared), *device_);
+  defaults_ =
+      generation_defaults(engine_->checkpoint().generation_config(), engine_->config().eos_ids);
+  if (defaults_.stop_ids.empty() && tokenizer_.eos())
+    defaults_.stop_ids.push_back(*tokenizer_.eos());
+}
+
+Request Session::request(const ParsedArgs& args, std::vector<int32_t> prompt) const {
+  Request request;
+  request.prompt = std::move(prompt);
+  request.sampling = defaults_.sampling;
+  request.stop_ids = defaults_.stop_ids;
+  SamplingParams& s = request.sampling;
+  const auto set = [&](std::string_view flag, float& value) {
+    if (const auto given = args.number(flag)) value = static_cast<float>(*given);
+  };
+  set("temperature", s.temperature);
+  set("top-p", s.top_p);
+  set("min-p", s.min_p);
+  set("repetition-penalty", s.repetition_penalty);
+  if (const auto top_k = args.integer("top-k")) s.top_k = static_cast<int32_t>(*top_k);
+  s.seed = args.has("seed") ? static_cast<uint64_t>(*args.integer("seed")) : std::random_device{}();
+  request.max_tokens = args.integer("max-tokens").value_or(256);
+  return request;
+}
+
+Answer answer(Engine& engine, const Tokenizer& tokenizer, Request request,
+              std::vector<std::string> stops, const std::function<void(std::string_view)>& on_text,
+              const std::atomic<bool>* interrupted) {
+  Answer out;
+  Detokenizer detokenizer(tokenizer, true);
+  StopScanner scanner(std::move(stops));
+  const std::vector<int32_t> stop_ids = request.stop_ids;
+  const bool wants_logprobs = request.top_logprobs > 0;
+  const auto emit = [&](std::string_view text) {
+    if (text.empty()) return;
+    out.text += text;
+    if (on_text) on_text(text);
+  };
+  const auto start = std::chrono::steady_clock::now();
+  auto first = start;
+  const uint64_t id = engine.submit(std::move(request));
+  bool done = false;
+  while (!done) {
+    if (interrupted != nullptr && interrupted->load(std::memory_order_relaxed)) engine.cancel(id);
+    for (Event& event : engine.step()) {
+      if (event.request != id) continue;
+      if (event.finish == FinishReason::Failed) {
+        throw_error(Code::Environment, event.failure,
+                    "the weights or scales may be damaged; compare with --dtype float32 and "
+                    "--max-isa baseline");
+      }
+      if (event.token && !scanner.stopped()) {
+        if (out.tokens.empty()) first = std::chrono::steady_clock::now();
+        out.tokens.push_back(*event.token);
+        if (wants_logprobs)
+          out.logprobs.push_back({*event.token, event.logprob, std::move(event.top)});
+        const bool end_token = event.finish == FinishReason::Stop;
+        if (!end_token) emit(scanner.push(detokenizer.push(*event.token)));
+        if (scanner.stopped()) {
+          engine.cancel(id);
+          out.finish = FinishReason::Stop;
+        }
+      }
+      if (event.finish) {
+        if (!scanner.stopped()) out.finish = *event.finish;
+        done = true;
+      }
+    }
+  }
+  if (!scanner.stopped()) {
+    emit(scanner.push(detokenizer.flush()));
+    emit(scanner.flush());
+  }
+  const double total = seconds_since(start);
+  out.prefill_s = out.tokens.empty() ? total : std::chrono::duration<double>(first - start).count();
+  out.decode_s = total - out.prefill_s;
+  return out;
+}
+
+}  // namespace octet

@@ -1,0 +1,65 @@
+#pragma once
+// What run, chat and perplexity share: a loaded model with its tokenizer, and one answer at a time.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/flags.h"
+#include "engine/defaults.h"
+#include "engine/engine.h"
+#include "text/tokenizer.h"
+
+namespace octet {
+
+// --temperature, --top-p, --top-k, --min-p, --repetition-penalty, --seed, --stop, -n.
+std::vector<Flag> sampling_flags();
+
+// A model ready to answer on this machine, by the plan's flags.
+class Session {
+ public:
+  // Opens and loads `model`; a plan that cannot run is an error with every reason. `sequences` run
+  // at a time.
+  Session(const ParsedArgs& args, const std::string& model, int64_t sequences);
+
+  Engine& engine() { return *engine_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+
+  // A request with the checkpoint's defaults and the flags' values over them. Throws BadInput
+  // naming the flag.
+  Request request(const ParsedArgs& args, std::vector<int32_t> prompt) const;
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Engine> engine_;
+  Tokenizer tokenizer_;
+  GenerationDefaults defaults_;
+};
+
+// The tokenizer of a model folder, or of the folder that a file lies in.
+Tokenizer tokenizer_of(const std::string& model);
+std::string folder_of(const std::string& model);
+
+struct TokenLogprob {
+  int32_t token = 0;
+  float logprob = 0;
+  std::vector<std::pair<int32_t, float>> top;
+};
+
+struct Answer {
+  std::vector<int32_t> tokens;  // the end token included, if there was one
+  std::string text;             // without it, and cut at a stop string
+  FinishReason finish = FinishReason::Length;
+  std::vector<TokenLogprob> logprobs;
+  double prefill_s = 0;  // until the first token
+  double decode_s = 0;   // the others
+};
+
+// Runs one request to its end. `on_text` gets whole characters as they come; the flag `interrupted`
+// ends the answer early. Throws Environment when the model produced values that are not finite.
+Answer answer(Engine& engine, const Tokenizer& tokenizer, Request request,
+              std::vector<std::string> stops, const std::function<void(std::string_view)>& on_text,
+              const std::atomic<bool>* interrupted);
+
+}  // namespace octet
