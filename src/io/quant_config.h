@@ -26,12 +26,13 @@ struct KvQuant {
 struct QuantMatch {
   enum class Says : uint8_t {
     Quantised,  // a target names it
-    Plain,      // an ignore entry names it, or nothing does
-    AsStored,   // readers disagree (QuantConfig::explain says where): the stored dtype decides
+    Plain,      // an ignore entry names it, or no target does
+    AsStored,   // published readers disagree: the stored dtype decides
   };
   Says says = Says::Plain;
   std::optional<LayerQuant> quant;  // set for Quantised and AsStored
-  std::string rule;  // "config_groups.group_0 (target \"Linear\")", "ignore \"lm_head\""
+  bool tensor_or_row = false;       // fp8 without blocks: one scale, or one per row, by the file
+  std::string rule;  // "config_groups.group_0 target \"Linear\"", "ignore \"lm_head\""
 };
 
 // A parsed quantization_config; immutable, cheap to copy. The default says that nothing is

@@ -1,0 +1,44 @@
+#include "io/json_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+
+namespace octet {
+namespace {
+
+constexpr uint64_t kMaxBytes = 16U << 20;
+// Values are copied and printed by recursion.
+constexpr int kMaxDepth = 64;
+
+}  // namespace
+
+nlohmann::json read_json_object(const std::filesystem::path& path) {
+  const std::string text = read_text_file(path, kMaxBytes);
+  const auto limit_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    if (depth > kMaxDepth) {
+      throw_error(Code::BadInput,
+                  fmt::format("{} is nested over {} deep", path.string(), kMaxDepth));
+    }
+    return true;
+  };
+  nlohmann::json value;
+  try {
+    value = nlohmann::json::parse(text, limit_depth);
+  } catch (const nlohmann::json::parse_error& e) {
+    // "[json.exception.parse_error.101] parse error at line ...": the bracket says nothing here.
+    std::string_view what = e.what();
+    if (const size_t end = what.find("] "); end != std::string_view::npos) {
+      what.remove_prefix(end + 2);
+    }
+    throw_error(Code::BadInput, fmt::format("{} is not JSON: {}", path.string(), what));
+  }
+  if (!value.is_object()) {
+    throw_error(Code::BadInput, fmt::format("{} holds a JSON {}, expected an object", path.string(),
+                                            value.type_name()));
+  }
+  return value;
+}
+
+}  // namespace octet

@@ -1,0 +1,99 @@
+#include "io/quant_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "io/json_field.h"
+#include "io/quant_dialect.h"
+
+namespace octet {
+namespace {
+
+// The object that holds the words of quantisation, or nothing. Order as vLLM looks
+// (transformers_utils/config.py): the model's own, that of the text part, the legacy key.
+std::optional<JsonField> find_config(const JsonField& root) {
+  constexpr std::string_view kKey = "quantization_config";
+  const auto usable = [](const std::optional<JsonField>& field) {
+    return field && !(field->value().is_object() && field->value().empty());
+  };
+  if (auto own = root.find(kKey); usable(own)) return own;
+  if (const auto text = root.find("text_config"); text && text->value().is_object()) {
+    if (auto own = text->find(kKey); usable(own)) return own;
+  }
+  auto legacy = root.find("compression_config");
+  if (!usable(legacy)) return std::nullopt;
+  // Old writers nest the same object once more.
+  if (auto nested = legacy->object().find(kKey); usable(nested)) return nested;
+  return legacy;
+}
+
+std::string method_of(const JsonField& config) {
+  const auto field = config.object().find("quant_method");
+  if (field) return field->word();
+  if (config.find("config_groups")) return "compressed-tensors";  // the legacy key has no method
+  return config.at("quant_method").word();
+}
+
+std::shared_ptr<const QuantDialect> parse_dialect(const JsonField& config) {
+  const std::string method = method_of(config);
+  if (method == "compressed-tensors") return parse_compressed_tensors(config);
+  if (method == "fp8") return parse_fp8(config);
+  throw_error(Code::BadInput, fmt::format("{}.quant_method \"{}\" is not supported; supported are "
+                                          "\"compressed-tensors\" and \"fp8\"",
+                                          config.path(), method));
+}
+
+}  // namespace
+
+struct QuantConfig::Impl {
+  std::shared_ptr<const QuantDialect> dialect;  // null: nothing is quantised
+};
+
+QuantConfig::QuantConfig() : impl_(std::make_shared<Impl>()) {}
+QuantConfig::QuantConfig(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+QuantConfig QuantConfig::parse(const nlohmann::json& config) {
+  const std::optional<JsonField> found = find_config(JsonField(config, ""));
+  if (!found) return {};
+  return QuantConfig(std::make_shared<Impl>(Impl{parse_dialect(*found)}));
+}
+
+bool QuantConfig::quantised() const {
+  return impl_->dialect != nullptr && impl_->dialect->quantised();
+}
+
+std::string_view QuantConfig::method() const {
+  return impl_->dialect == nullptr ? "none" : std::string_view(impl_->dialect->method);
+}
+
+std::string_view QuantConfig::format() const {
+  return impl_->dialect == nullptr ? "" : std::string_view(impl_->dialect->format);
+}
+
+QuantMatch QuantConfig::explain(std::string_view module, std::string_view class_name) const {
+  if (impl_->dialect == nullptr) {
+    QuantMatch match;
+    match.rule = "config.json has no quantization_config";
+    return match;
+  }
+  return impl_->dialect->explain(module, class_name);
+}
+
+std::optional<LayerQuant> QuantConfig::match(std::string_view module,
+                                             std::string_view class_name) const {
+  QuantMatch found = explain(module, class_name);
+  if (found.says != QuantMatch::Says::Quantised) return std::nullopt;
+  return found.quant;
+}
+
+const std::optional<KvQuant>& QuantConfig::kv_cache() const {
+  static const std::optional<KvQuant> none;
+  return impl_->dialect == nullptr ? none : impl_->dialect->kv_cache;
+}
+
+std::span<const std::string> QuantConfig::notes() const {
+  if (impl_->dialect == nullptr) return {};
+  return impl_->dialect->notes;
+}
+
+}  // namespace octet
