@@ -134,6 +134,7 @@ void add_w8a16(List& list) {
                                 ScaleTile::block(128, 128), ScaleTile::block(40, 48)}) {
     list.add_cuts(kScheme, f8(tile));
   }
+  list.add(kScheme, {6, 4100}, f8(ScaleTile::group(1024)));
   list.add(kScheme, {12, 4100}, f8(ScaleTile::row())).values = Values::OneSign;
   list.add(kScheme, {12, 4100}, f8(ScaleTile::block(128, 128))).values = Values::OneSign;
   list.add(kScheme, {40, 300}, f8(ScaleTile::row())).values = Values::Wide;
@@ -171,6 +172,7 @@ void add_w8a8(List& list) {
   list.add_cuts(kScheme, f8(ScaleTile::block(40, 48)), dynamic(ScaleTile::group(32)));
   list.add_cuts(kScheme, f8(ScaleTile::row()), token);
   list.add_cuts(kScheme, f8(ScaleTile::tensor()), fixed);
+  list.add(kScheme, {6, 4100}, f8(ScaleTile::block(4, 2000)), dynamic(ScaleTile::group(1500)));
   list.add(kScheme, {12, 4100}, f8(ScaleTile::row()), token).values = Values::OneSign;
   list.add(kScheme, {12, 4100}, f8(ScaleTile::block(128, 128)), dynamic(ScaleTile::group(128)))
       .values = Values::OneSign;
