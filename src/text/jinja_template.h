@@ -1,0 +1,25 @@
+#pragma once
+// A compiled template: parsed once, rendered any number of times, by any number of threads.
+#include <string>
+#include <string_view>
+
+#include "text/jinja_ast.h"
+
+namespace octet::jinja {
+
+class Template {
+ public:
+  // Parses `source`. `name` stands in error messages. Throws Error{BadInput} for what is not the
+  // language or not in this subset, with the line.
+  Template(std::string_view source, std::string name);
+
+  // The text for `variables`, a dict. Throws Error{BadInput}: the template's own message for
+  // raise_exception (the hint says where), else "template NAME, line N: what went wrong".
+  std::string render(const Value& variables, const Clock& clock, const Limits& limits = {}) const;
+
+ private:
+  std::string name_;
+  StatementList statements_;
+};
+
+}  // namespace octet::jinja
