@@ -46,7 +46,7 @@ int64_t token_chain(int64_t tokens) {
 }
 
 // Relative error of exp() as every kernel states it (vector_math_avx2.h), in units of 2^-24.
-constexpr double kExpUlps = 4;
+constexpr double kExpUlps = 2;
 
 }  // namespace
 
