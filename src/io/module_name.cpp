@@ -39,20 +39,6 @@ std::string_view without_wrappers(std::string_view name) {
   return rest.find('.') == std::string_view::npos ? name : rest;
 }
 
-bool begins_with_components(std::string_view name, std::string_view prefix) {
-  return !prefix.empty() && name.starts_with(prefix) &&
-         (name.size() == prefix.size() || name[prefix.size()] == '.');
-}
-
-bool has_components(std::string_view name, std::string_view part) {
-  while (true) {
-    if (begins_with_components(name, part)) return true;
-    const size_t dot = name.find('.');
-    if (dot == std::string_view::npos) return false;
-    name.remove_prefix(dot + 1);
-  }
-}
-
 std::optional<std::string> fused_name(std::string_view name) {
   const std::string_view leaf = last_component(name);
   for (const Fused& fused : kFused) {

@@ -14,13 +14,6 @@ std::string_view last_component(std::string_view name);
 // one component alone ("lm_head") says nothing about which wrapper was meant.
 std::string_view without_wrappers(std::string_view name);
 
-// True when the components of `part` stand side by side in `name`: "self_attn.o_proj" in
-// "model.layers.0.self_attn.o_proj"; "layers.1" is not in "layers.10".
-bool has_components(std::string_view name, std::string_view part);
-
-// True when the components of `prefix` begin `name`.
-bool begins_with_components(std::string_view name, std::string_view prefix);
-
 // The name under which engines fuse this module with its neighbours: "...qkv_proj" of "...q_proj",
 // "...gate_up_proj" of "...up_proj"; nothing for other modules.
 std::optional<std::string> fused_name(std::string_view name);
