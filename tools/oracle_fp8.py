@@ -55,8 +55,8 @@ def compress_static(source, out, calibration_text):
     tokenizer.save_pretrained(out)
 
 
-def compress_static_ids(source, out, ids, tokenizer=None):
-    """compress_static for token ids; the tool wants a tokenizer and does not use it."""
+def compress_static_ids(source, out, ids, tokenizer=None, groups=None, ignore=("lm_head",)):
+    """compress_static for token ids, with other config groups if given; the tool wants a tokenizer and does not use it."""
     from datasets import Dataset
     from llmcompressor import oneshot
     from llmcompressor.modifiers.quantization import QuantizationModifier
@@ -65,12 +65,13 @@ def compress_static_ids(source, out, ids, tokenizer=None):
         tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel({"?": 0}, "?")), pad_token="?")
     model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.bfloat16)
     samples = Dataset.from_list([{"input_ids": ids, "attention_mask": [1] * len(ids)}])
+    how = {"config_groups": groups} if groups else {"targets": "Linear", "scheme": "FP8"}
     folder = os.getcwd()
     with tempfile.TemporaryDirectory() as scratch:  # oneshot leaves log files where it runs.
         os.chdir(scratch)
         try:
             oneshot(model=model, processor=tokenizer, dataset=samples, num_calibration_samples=1, max_seq_length=len(ids),
-                    recipe=QuantizationModifier(targets="Linear", scheme="FP8", ignore=["lm_head"]))
+                    recipe=QuantizationModifier(ignore=list(ignore), **how))
         finally:
             os.chdir(folder)
     model.save_pretrained(out, save_compressed=True)
@@ -123,7 +124,8 @@ def schemes_of(config, names):
     found = {}
     if config["quant_method"] == "fp8":
         block = config.get("weight_block_size")
-        skipped = config.get("modules_to_not_convert") or config.get("ignored_layers") or []
+        # The output head is never quantised by this method, listed or not.
+        skipped = ["lm_head", *(config.get("modules_to_not_convert") or config.get("ignored_layers") or [])]
         activation = "static" if config["activation_scheme"] == "static" else block[1] if block else 0
         for name in names:
             if not any(skip == name or skip in name.split(".") or name.startswith(skip + ".") for skip in skipped):
