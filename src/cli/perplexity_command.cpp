@@ -1,15 +1,13 @@
 // octet perplexity: how well a model predicts a text.
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/command_list.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/session.h"
+#include "cli/text_file.h"
 #include "evaluate/perplexity.h"
 
 namespace octet {
@@ -35,18 +33,10 @@ const CommandSpec kSpec{
                   "compare with an oracle"}},
 };
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) {
-    throw_error(Code::BadInput, fmt::format("--file {}: cannot be read", path), "name a text file");
-  }
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 int run(const ParsedArgs& args, const Console& console) {
   const auto file = args.text("file");
   if (!file) throw_error(Code::BadInput, "octet perplexity needs a text", "add --file TEXT");
-  const std::string text = read_text(*file);
+  const std::string text = read_text_file(*file, "--file");
   Session session(args, *args.argument("model"), 1);
   const std::vector<int32_t> tokens = session.tokenizer().encode(text);
   ProgressBar bar("scoring", static_cast<int64_t>(tokens.size()), {"tokens"});

@@ -199,4 +199,12 @@ std::vector<Event> Engine::step() {
   return impl_->step();
 }
 
+void Engine::watch_inputs() {
+  impl_->decoder.watch_inputs();
+}
+
+std::vector<float> Engine::input_amax() {
+  return impl_->decoder.input_amax();
+}
+
 }  // namespace octet

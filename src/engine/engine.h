@@ -33,6 +33,10 @@ class Engine {
   // One forward pass over what is running; events of requests in the order they were submitted.
   std::vector<Event> step();
 
+  // Calibration: see Decoder.
+  void watch_inputs();
+  std::vector<float> input_amax();
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -25,6 +25,7 @@ struct Decoder::Impl {
       : model(std::move(m)),
         cache(c),
         communicator(comm),
+        device(d),
         stream(d.make_stream()),
         work(model->plan.workspace, d),
         step(d),
@@ -35,6 +36,7 @@ struct Decoder::Impl {
   std::shared_ptr<const Model> model;
   KvCache& cache;
   Communicator& communicator;
+  Device& device;
   std::unique_ptr<Stream> stream;
   Workspace work;
   StepBuffers step;
@@ -44,6 +46,7 @@ struct Decoder::Impl {
   int64_t rows = 0;
   int64_t max_context = 0;
   const Batch* batch = nullptr;
+  Buffer input_amax;  // [linears] f32; empty unless watched
 
   void round_bf16(float* x, int64_t count_rows, int64_t width) {
     if (round) launch(*ops.round.kernel(), RoundBf16::Args{x, width, count_rows, width}, *stream);
@@ -57,6 +60,10 @@ struct Decoder::Impl {
       const Linear& layer = *call.layer;
       const int64_t k = layer.weight.problem.k;
       const int64_t n = layer.weight.problem.n;
+      if (input_amax.data() != nullptr) {
+        launch(*ops.absmax.kernel(),
+               AbsMax::Args{x, k, count_rows, k, input_amax.as<float>() + layer.index}, *stream);
+      }
       LinearInput input{x, k, nullptr};
       if (layer.quantize != nullptr) {
         const bool same = made != nullptr && made->input == layer.input &&
@@ -284,6 +291,19 @@ Decoder::~Decoder() = default;
 
 int64_t Decoder::max_rows() const {
   return impl_->model->plan.workspace.rows;
+}
+
+void Decoder::watch_inputs() {
+  const size_t bytes = impl_->model->plan.request.layers.size() * sizeof(float);
+  impl_->input_amax = impl_->device.allocate(bytes);
+  impl_->stream->zero(impl_->input_amax.data(), bytes);
+}
+
+std::vector<float> Decoder::input_amax() {
+  OCTET_CHECK(impl_->input_amax.data() != nullptr, "watch_inputs() comes first");
+  std::vector<float> amax(impl_->model->plan.request.layers.size());
+  impl_->stream->download(amax.data(), impl_->input_amax.data(), amax.size() * sizeof(float));
+  return amax;
 }
 
 StepResult Decoder::forward(const Batch& batch) {

@@ -26,6 +26,13 @@ class Decoder {
   // max_rows().
   StepResult forward(const Batch& batch);
 
+  // From now on keeps the largest magnitude of every linear layer's input, as it comes before
+  // rounding or quantisation.
+  void watch_inputs();
+  // The largest magnitudes since watch_inputs(), in the order of Description::linears; 0 for a
+  // layer that was not run.
+  std::vector<float> input_amax();
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

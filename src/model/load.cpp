@@ -23,6 +23,7 @@ class Loader {
     const ModelPlan& plan = model_.plan;
     const Resolution& resolution = plan.layers[plan.layer_group[index]].resolution;
     Linear out;
+    out.index = index;
     out.kernel = resolution.kernel();
     LinearProblem problem = resolution.problem();
     const QuantView share = rank_share(record.view, plan.request.layers[index].parallel,

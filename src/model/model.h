@@ -12,6 +12,7 @@ namespace octet {
 
 // A linear layer with everything the plan chose for it.
 struct Linear {
+  size_t index = 0;  // in Description::linears
   const LinearKernel* kernel = nullptr;
   const Kernel<Quantize>* quantize = nullptr;  // null: the kernel takes float32
   QuantSpec input;                             // what `quantize` makes

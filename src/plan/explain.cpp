@@ -69,6 +69,7 @@ void explain_ops(std::string& out, const OpPlan& ops) {
   explain_op(out, ops.topk);
   explain_op(out, ops.logprob);
   explain_op(out, ops.sample);
+  explain_op(out, ops.absmax);
 }
 
 void explain_budget(std::string& out, const ModelPlan& plan) {
@@ -142,6 +143,7 @@ Json ops_json(const OpPlan& ops) {
   list.push_back(op_json(ops.topk));
   list.push_back(op_json(ops.logprob));
   list.push_back(op_json(ops.sample));
+  list.push_back(op_json(ops.absmax));
   return list;
 }
 

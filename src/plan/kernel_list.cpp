@@ -48,22 +48,9 @@ std::string takes(const Quantize::Caps& caps) {
 std::string takes(const Gather::Caps& caps) {
   return fmt::format("table {}", to_string(caps.tables));
 }
-std::string takes(const SiluMul::Caps&) {
-  return "f32";
-}
-std::string takes(const RoundBf16::Caps&) {
-  return "f32";
-}
-std::string takes(const ArgMax::Caps&) {
-  return "f32";
-}
-std::string takes(const TopK::Caps&) {
-  return "f32";
-}
-std::string takes(const LogProb::Caps&) {
-  return "f32";
-}
-std::string takes(const Sample::Caps&) {
+// Operations that take float32 and nothing else.
+template <class Caps>
+requires std::is_empty_v<Caps> std::string takes(const Caps&) {
   return "f32";
 }
 
@@ -95,6 +82,7 @@ std::vector<KernelRow> kernel_rows() {
   append<TopK>(rows);
   append<LogProb>(rows);
   append<Sample>(rows);
+  append<AbsMax>(rows);
   return rows;
 }
 

@@ -41,6 +41,7 @@ std::vector<std::string_view> known_names() {
   add(kernels<Kernel<TopK>>());
   add(kernels<Kernel<LogProb>>());
   add(kernels<Kernel<Sample>>());
+  add(kernels<Kernel<AbsMax>>());
   return names;
 }
 
@@ -160,6 +161,7 @@ void choose_ops(ModelPlan& plan) {
   choose<TopK>(ops.topk, {}, plan);
   choose<LogProb>(ops.logprob, {}, plan);
   choose<Sample>(ops.sample, {}, plan);
+  choose<AbsMax>(ops.absmax, {}, plan);
   for (const QuantSpec& spec : linear_inputs(plan)) {
     ops.quantize.emplace_back(spec, Selection<Kernel<Quantize>>{});
     choose<Quantize>(ops.quantize.back().second, {spec, d.hidden}, plan);

@@ -7,6 +7,7 @@
 
 #include "num/kv_spec.h"
 #include "num/model_dims.h"
+#include "op/absmax.h"
 #include "op/attention.h"
 #include "op/gather.h"
 #include "op/norm.h"
@@ -80,6 +81,7 @@ struct OpPlan {
   Selection<Kernel<TopK>> topk;
   Selection<Kernel<LogProb>> logprob;
   Selection<Kernel<Sample>> sample;
+  Selection<Kernel<AbsMax>> absmax;  // calibration only
   // One per distinct input of the linear layers: bfloat16, or codes with scales.
   std::vector<std::pair<QuantSpec, Selection<Kernel<Quantize>>>> quantize;
 };
