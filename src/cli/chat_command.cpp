@@ -1,0 +1,125 @@
+// octet chat: a conversation at the terminal.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command_list.h"
+#include "cli/interrupt.h"
+#include "cli/line_editor.h"
+#include "cli/plan_flags.h"
+#include "cli/session.h"
+#include "text/chat_template.h"
+
+namespace octet {
+namespace {
+
+const CommandSpec kSpec{
+    .name = "chat",
+    .summary = "Talk with a model: streaming answers, history, line editing",
+    .description =
+        "Ctrl-C stops the answer, Ctrl-D or /exit ends the conversation. /clear forgets it, "
+        "/system TEXT begins "
+        "a new one with a system message.",
+    .positionals = {{.name = "model", .help = "folder of a Hugging Face checkpoint", .path = true}},
+    .flags = concat(
+        {{{.name = "system", .kind = FlagKind::Text, .metavar = "TEXT", .help = "a system message"},
+          {.name = "history",
+           .kind = FlagKind::Path,
+           .metavar = "FILE",
+           .help = "keep typed lines in this file"}},
+         sampling_flags(),
+         plan_flags()}),
+    .examples = {{"octet chat ./model --temperature 0.7", "a conversation"}},
+};
+
+using Json = nlohmann::ordered_json;
+
+class Conversation {
+ public:
+  Conversation(const ParsedArgs& args, const std::string& model, const Console& console)
+      : args_(args), console_(console), session_(args, model, 1) {
+    auto chat = ChatTemplate::load(folder_of(model));
+    if (!chat) {
+      throw_error(Code::BadInput, fmt::format("{} has no chat template", model),
+                  "octet run MODEL -p TEXT continues a text without one");
+    }
+    template_.emplace(std::move(*chat));
+    begin(args.text("system"));
+  }
+
+  // Forgets everything but a system message.
+  void begin(const std::optional<std::string>& system) {
+    messages_ = Json::array();
+    if (system) messages_.push_back({{"role", "system"}, {"content", *system}});
+  }
+
+  // Answers one message; an answer that was stopped stays as far as it came, a message that failed
+  // is forgotten.
+  void say(const std::string& text) {
+    messages_.push_back({{"role", "user"}, {"content", text}});
+    try {
+      ChatInput input;
+      input.messages = messages_;
+      Request request =
+          session_.request(args_, session_.tokenizer().encode(template_->render(input), false));
+      const InterruptScope interrupt;
+      const Answer result = answer(
+          session_.engine(), session_.tokenizer(), std::move(request), args_.list("stop"),
+          [&](std::string_view piece) { console_.out(piece); }, &InterruptScope::flag());
+      console_.out(result.finish == FinishReason::Cancelled ? " [stopped]\n" : "\n");
+      messages_.push_back({{"role", "assistant"}, {"content", result.text}});
+    } catch (...) {
+      messages_.erase(messages_.size() - 1);
+      throw;
+    }
+  }
+
+ private:
+  const ParsedArgs& args_;
+  const Console& console_;
+  Session session_;
+  std::optional<ChatTemplate> template_;
+  Json messages_;
+};
+
+// One typed line. Returns false when the conversation ends.
+bool handle(Conversation& conversation, const std::string& line, const Console& console) {
+  constexpr std::string_view kSystem = "/system ";
+  if (line.empty()) return true;
+  if (line == "/exit" || line == "/quit") return false;
+  if (line == "/clear") {
+    conversation.begin(std::nullopt);
+  } else if (line.starts_with(kSystem)) {
+    conversation.begin(line.substr(kSystem.size()));
+  } else if (line.front() == '/') {
+    console.out("commands: /clear, /system TEXT, /exit\n");
+  } else {
+    conversation.say(line);
+  }
+  return true;
+}
+
+int run(const ParsedArgs& args, const Console& console) {
+  Conversation conversation(args, *args.argument("model"), console);
+  LineEditor editor({.history_path = args.text("history").value_or("")});
+  for (;;) {
+    const InputLine line = editor.read("> ");
+    if (line.kind == InputLine::Kind::End) break;
+    if (line.kind == InputLine::Kind::Interrupted) continue;
+    try {
+      if (!handle(conversation, line.text, console)) break;
+    } catch (const Error& error) {
+      // A message that cannot be answered ends a script, not a conversation.
+      if (!editor.interactive() || error.code() == Code::Bug) throw;
+      console.err(fmt::format("octet: {}\n", error.message()));
+      if (!error.hint().empty()) console.err(fmt::format("  try: {}\n", error.hint()));
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+const Command kChatCommand{&kSpec, run};
+
+}  // namespace octet
