@@ -1,5 +1,8 @@
 #include "cli/interrupt.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 
@@ -12,17 +15,48 @@ namespace {
 std::atomic<bool> interrupt_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+// The ends of a pipe that holds a byte while the flag is set; made by the first scope, never
+// closed.
+int wake_read = -1;
+int wake_write = -1;
+
 void note_interrupt(int) {
+  const int error = errno;
   interrupt_flag.store(true, std::memory_order_relaxed);
+  // A full pipe is readable already, so a failed write changes nothing.
+  [[maybe_unused]] const ssize_t written = write(wake_write, "", 1);
+  errno = error;
+}
+
+void make_pipe() {
+  if (wake_read >= 0) return;
+  int ends[2];
+  if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+    throw_error(Code::Environment, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  }
+  wake_read = ends[0];
+  wake_write = ends[1];
 }
 
 }  // namespace
 
-std::atomic<bool>& InterruptScope::flag() {
+const std::atomic<bool>& InterruptScope::flag() {
   return interrupt_flag;
 }
 
+int InterruptScope::wake_descriptor() {
+  return wake_read;
+}
+
+void InterruptScope::clear() {
+  interrupt_flag.store(false, std::memory_order_relaxed);
+  char bytes[64];
+  while (read(wake_read, bytes, sizeof bytes) > 0) {
+  }
+}
+
 InterruptScope::InterruptScope() : before_flag_(interrupted()) {
+  make_pipe();
   clear();
   struct sigaction action = {};
   action.sa_handler = note_interrupt;
@@ -35,7 +69,8 @@ InterruptScope::InterruptScope() : before_flag_(interrupted()) {
 
 InterruptScope::~InterruptScope() {
   sigaction(SIGINT, &before_, nullptr);
-  interrupt_flag.store(before_flag_, std::memory_order_relaxed);
+  clear();
+  if (before_flag_) note_interrupt(SIGINT);
 }
 
 }  // namespace octet

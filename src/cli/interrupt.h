@@ -19,10 +19,14 @@ class InterruptScope {
 
   // True once SIGINT came since the scope began or since clear().
   static bool interrupted() { return flag().load(std::memory_order_relaxed); }
-  static void clear() { flag().store(false, std::memory_order_relaxed); }
+  static void clear();
 
   // The flag itself, for code that polls it without knowing of signals.
-  static std::atomic<bool>& flag();
+  static const std::atomic<bool>& flag();
+
+  // A descriptor that is readable while interrupted(), for poll(): unlike EINTR it cannot come a
+  // moment too early, and it wakes the waiter even if another thread took the signal.
+  static int wake_descriptor();
 
  private:
   struct sigaction before_ = {};

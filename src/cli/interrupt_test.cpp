@@ -1,6 +1,7 @@
 #include "cli/interrupt.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -58,6 +59,26 @@ TEST(Interrupt, NestedScopesDoNotMixTheirInterrupts) {
     std::raise(SIGINT);
   }
   EXPECT_FALSE(InterruptScope::interrupted());
+}
+
+bool readable(int descriptor) {
+  pollfd waiting{descriptor, POLLIN, 0};
+  return poll(&waiting, 1, 0) == 1;
+}
+
+TEST(Interrupt, MakesItsDescriptorReadableWhileInterrupted) {
+  InterruptScope outer;
+  const int wake = InterruptScope::wake_descriptor();
+  EXPECT_FALSE(readable(wake));
+  for (int i = 0; i < 100; ++i) std::raise(SIGINT);
+  EXPECT_TRUE(readable(wake));
+  {
+    InterruptScope inner;
+    EXPECT_FALSE(readable(wake));
+  }
+  EXPECT_TRUE(readable(wake));
+  InterruptScope::clear();
+  EXPECT_FALSE(readable(wake));
 }
 
 TEST(Interrupt, WakesABlockedRead) {
