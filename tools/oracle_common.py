@@ -6,6 +6,8 @@ import os
 import zlib
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TQDM_DISABLE", "1")
+os.environ.setdefault("LLM_COMPRESSOR_LOG_DISABLED", "true")
 
 import numpy as np
 import torch
