@@ -404,6 +404,10 @@ def is_complete(folder):
 def make(outdir, layers, wheel, cache):
     """Make the checkpoint at `outdir` unless it is already there."""
     if is_complete(outdir):
+        with open(os.path.join(outdir, "config.json"), encoding="utf-8") as file:
+            found = json.load(file).get("num_hidden_layers")
+        if layers is not None and found != layers:
+            raise Failure(f"{outdir}: expected a model of {layers} layers, found one of {found}\nhint: name another folder")
         print(f"{outdir} is complete, nothing to do", file=sys.stderr)
         return
     if os.path.exists(outdir):
