@@ -40,11 +40,7 @@ struct Bf16Dot {
   static constexpr int64_t kSpanChunks = 32;
 
   static OCTET_ALWAYS_INLINE __m512 multiply_add(__m512i w, __m512i x, __m512 sum) {
-#if defined(OCTET_EMULATED)
-    return octet_dpbf16(sum, w, x);
-#else
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(w), reinterpret_cast<__m512bh>(x));
-#endif
   }
 };
 

@@ -63,8 +63,7 @@ void decode_row(const Weights& weights, const LinearJob& job, const Span& span, 
 template <class Weights, int kTokens>
 OCTET_ALWAYS_INLINE void tile_piece(const std::byte* w, const std::byte* x, size_t x_stride,
                                     int64_t vectors, __m512 (&sum)[4 * kTokens]) {
-  OCTET_UNROLL
-  for (int i = 0; i < 4 * kTokens; ++i) sum[i] = _mm512_setzero_ps();
+  set_zero(sum);
   for (int64_t i = 0; i < vectors; ++i) {
     __m512i rows[4];
     OCTET_UNROLL
@@ -91,13 +90,13 @@ void tile(const LinearJob& job, const Span& span, const std::byte* w, int64_t m0
   for (int r = 0; r < 4; ++r) scales[r] = job.scales_of_row(n + std::min(r, rows - 1));
   const std::byte* x = job.x + static_cast<size_t>(m0) * job.x_stride;
   __m512 total[4 * kTokens];
+  set_zero(total);
   for (const Piece* piece = span.begin; piece != span.end; ++piece) {
     __m512 sum[4 * kTokens];
     tile_piece<Weights, kTokens>(w, x + piece->chunk * (64 * Weights::kVectors), job.x_stride,
                                  piece->chunks * Weights::kVectors, sum);
     w += piece->chunks * (64 * Weights::kVectors);
-    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, m0), piece == span.begin,
-                        total);
+    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, m0), total);
   }
   const auto mask = static_cast<__mmask8>((1U << rows) - 1U);
   const __m128 bias = span.last && job.weight.bias != nullptr

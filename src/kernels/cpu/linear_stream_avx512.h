@@ -40,8 +40,7 @@ OCTET_ALWAYS_INLINE void stream_piece(const Weights& weights, const LinearJob& j
                                       const typename Weights::Element* const (&rows)[4],
                                       const Piece& piece, __m512 (&sum)[4 * kTokens]) {
   constexpr int64_t kBytes = kChunk * static_cast<int64_t>(sizeof(typename Weights::Element));
-  OCTET_UNROLL
-  for (int i = 0; i < 4 * kTokens; ++i) sum[i] = _mm512_setzero_ps();
+  set_zero(sum);
   const auto x_of = [&](int64_t c) { return job.x + c * (64 * Weights::kVectors); };
   walk_chunks(
       piece,
@@ -79,21 +78,17 @@ void stream_rows(const Weights& weights, const LinearJob& job, const int64_t (&n
               n[r] * job.weight.row_stride;
     scales[r] = job.scales_of_row(n[r]);
   }
+  for (int m = 0; m < kTokens; ++m) out[m] = _mm_setzero_ps();
   __m512 total[4 * kTokens];
-  bool first_of_span = true;
-  bool first_span = true;
+  set_zero(total);
   for (const Piece* piece = job.pieces; piece != job.pieces + job.piece_count; ++piece) {
     __m512 sum[4 * kTokens];
     stream_piece<Weights, kTokens>(weights, job, rows, *piece, sum);
-    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, 0), first_of_span, total);
-    first_of_span = piece->ends_span;
+    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, 0), total);
     if (!piece->ends_span) continue;
     OCTET_UNROLL
-    for (int m = 0; m < kTokens; ++m) {
-      const __m128 folded = fold_rows(total + 4 * m);
-      out[m] = first_span ? folded : _mm_add_ps(out[m], folded);
-    }
-    first_span = false;
+    for (int m = 0; m < kTokens; ++m) out[m] = _mm_add_ps(out[m], fold_rows(total + 4 * m));
+    set_zero(total);
   }
 }
 

@@ -33,22 +33,20 @@ OCTET_ALWAYS_INLINE TileScales<kTokens> piece_scales(const LinearJob& job, const
   return tile;
 }
 
-// total += sum * scale, or total = sum * scale for the first piece of a span.
+// total += sum * scale.
 template <int kTokens>
 OCTET_ALWAYS_INLINE void add_scaled(const __m512 (&sum)[4 * kTokens],
-                                    const TileScales<kTokens>& tile, bool first,
-                                    __m512 (&total)[4 * kTokens]) {
-  if (first) {
-    OCTET_UNROLL
-    for (int i = 0; i < 4 * kTokens; ++i) {
-      total[i] = _mm512_mul_ps(sum[i], _mm512_set1_ps(tile.of[i]));
-    }
-    return;
-  }
+                                    const TileScales<kTokens>& tile, __m512 (&total)[4 * kTokens]) {
   OCTET_UNROLL
   for (int i = 0; i < 4 * kTokens; ++i) {
     total[i] = _mm512_fmadd_ps(sum[i], _mm512_set1_ps(tile.of[i]), total[i]);
   }
+}
+
+template <int kSums>
+OCTET_ALWAYS_INLINE void set_zero(__m512 (&sum)[kSums]) {
+  OCTET_UNROLL
+  for (int i = 0; i < kSums; ++i) sum[i] = _mm512_setzero_ps();
 }
 
 // Lane r is the sum of the 16 lanes of t[r]: within 128 bits (0 + 2) + (1 + 3), then quarters
