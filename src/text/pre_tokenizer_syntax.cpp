@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "text/pre_tokenizer_pattern.h"
+#include "text/unicode_later.h"
 #include "text/utf8.h"
 
 namespace octet {
@@ -21,8 +22,10 @@ constexpr std::string_view kSpace =
 constexpr std::string_view kNotSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027})"
     R"(\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{d7ff}\x{e000}-\x{10ffff})";
-// \w of Oniguruma; that of PCRE2 10.42 lacks marks and connectors.
-constexpr std::string_view kWord = R"(\p{L}\p{M}\p{N}\p{Pc})";
+// \w of Oniguruma: Alphabetic, M, Nd, Pc and, as its table of Latin-1 has it, six numbers. That of
+// PCRE2 10.42 lacks marks and connectors.
+constexpr std::string_view kWord =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 constexpr std::string_view kHexDigit = "0-9A-Fa-f";
 
 constexpr std::array<std::string_view, 38> kCategories = {
@@ -47,6 +50,31 @@ std::string literal(uint32_t value) {
   return fmt::format("\\x{{{:x}}}", value);
 }
 
+std::string range(uint32_t first, uint32_t last) {
+  return literal(first) + '-' + literal(last);
+}
+
+// Class members for the characters of a general category (L, Ll, ...) that PCRE2's tables may lack.
+std::string later(std::string_view category) {
+  std::string members;
+  for (const LaterCharacters& added : kLaterCharacters) {
+    if (added.category.starts_with(category)) members += range(added.first, added.last);
+  }
+  return members;
+}
+
+std::string later_han() {
+  std::string members;
+  for (const auto& added : kLaterHan) members += range(added[0], added[1]);
+  return members;
+}
+
+const std::string& word_members() {
+  static const std::string members =
+      std::string(kWord) + later("L") + later("M") + later("Nd") + later("Pc");
+  return members;
+}
+
 bool compiles(const std::string& pattern) {
   int error = 0;
   PCRE2_SIZE at = 0;
@@ -61,6 +89,7 @@ struct Item {
   std::optional<uint32_t> character;
   std::string members;      // of a set: what stands between the brackets of a class
   bool complement = false;  // the set is everything but `members`
+  std::string others;       // of a complement: its members themselves, where they can be written
 };
 
 class Translator {
@@ -251,15 +280,23 @@ class Translator {
       if (!is_letter(c) && !is_digit(c) && c != '_')
         refuse(fmt::format("the property '{}'", name), where);
     }
-    const char letter = negated ? 'P' : 'p';
     bool category = false;
     for (const std::string_view known : kCategories) category |= name == known;
+    if (category) {
+      const std::string members =
+          fmt::format("\\p{{{}}}{}", name, name == "Any" ? "" : later(name));
+      return {{}, members, negated, fmt::format("\\P{{{}}}", name)};
+    }
     // A bare script name means script extensions to PCRE2, and the script itself to Oniguruma.
-    const std::string script = fmt::format("\\{}{{sc:{}}}", letter, name);
-    const std::string plain = fmt::format("\\{}{{{}}}", letter, name);
-    if (!category && compiles(script)) return {{}, script};
-    if (!category && !compiles(plain)) refuse(fmt::format("the property '{}'", name), where);
-    return {{}, plain};
+    for (const char* prefix : {"sc:", ""}) {
+      const std::string member = fmt::format("\\p{{{}{}}}", prefix, name);
+      if (!compiles(member)) continue;
+      return {{},
+              member + (name == "Han" ? later_han() : ""),
+              negated,
+              fmt::format("\\P{{{}{}}}", prefix, name)};
+    }
+    refuse(fmt::format("the property '{}'", name), where);
   }
 
   // An escape that means the same inside and outside a class; nullopt leaves at_ behind the letter.
@@ -277,19 +314,19 @@ class Translator {
       case 's':
         return Item{{}, std::string(kSpace)};
       case 'S':
-        return Item{{}, std::string(kSpace), true};
+        return Item{{}, std::string(kSpace), true, std::string(kNotSpace)};
       case 'w':
-        return Item{{}, std::string(kWord)};
+        return Item{{}, word_members()};
       case 'W':
-        return Item{{}, std::string(kWord), true};
+        return Item{{}, word_members(), true};
       case 'h':
         return Item{{}, std::string(kHexDigit)};
       case 'H':
         return Item{{}, std::string(kHexDigit), true};
       case 'd':
-        return Item{{}, "\\p{Nd}"};
+        return Item{{}, "\\p{Nd}" + later("Nd")};
       case 'D':
-        return Item{{}, "\\P{Nd}"};
+        return Item{{}, "\\p{Nd}" + later("Nd"), true, "\\P{Nd}"};
       case 'p':
         return property(false, where);
       case 'P':
@@ -333,10 +370,10 @@ class Translator {
         out_ += c;
         return;
       case 'b':
-        out_ += fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWord);
+        out_ += fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", word_members());
         return;
       case 'B':
-        out_ += fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWord);
+        out_ += fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", word_members());
         return;
       default:
         refuse(fmt::format("the escape '\\{}'", c), where);
@@ -356,8 +393,8 @@ class Translator {
     if (!item && in_[at_ - 1] == 'b') return {0x08, {}};
     if (!item) refuse(fmt::format("the escape '\\{}' in a class", in_[at_ - 1]), where);
     if (item->complement) {
-      if (item->members != kSpace) refuse("the complement of a set in a class", where);
-      return {{}, std::string(kNotSpace)};
+      if (item->others.empty()) refuse("the complement of a set in a class", where);
+      return {{}, item->others};
     }
     return std::move(*item);
   }
@@ -396,6 +433,10 @@ class Translator {
 }  // namespace
 
 std::string pcre2_pattern(std::string_view pattern) {
+  if (pattern.size() > kLongestPattern) {
+    throw_error(Code::BadInput, fmt::format("a pattern of {} bytes is longer than {}",
+                                            pattern.size(), kLongestPattern));
+  }
   return Translator(pattern).run();
 }
 

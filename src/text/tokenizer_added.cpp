@@ -45,7 +45,7 @@ AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens) : tokens_(std
     if (token.single_word && word_character_ == nullptr) {
       // \w of Rust's regex crate (Unicode TR18 annex C)
       word_character_ = std::make_unique<Pattern>(
-          Pattern::regex("\\A[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]"));
+          Pattern::regex("\\A[\\p{Alphabetic}\\p{L}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]"));
     }
   }
   for (size_t byte = 1; byte < first_.size(); ++byte) first_[byte] += first_[byte - 1];

@@ -25,7 +25,7 @@ T take(simdjson::simdjson_result<T>&& result, std::string_view where, std::strin
 }
 
 // The JSON text of an object or array, or "null".
-std::string raw_text(ondemand::value value, std::string_view where) {
+std::string raw_text(ondemand::value value, std::string_view where, std::string_view expected) {
   const auto type = take(value.type(), where, "a value");
   std::string_view text = "null";
   if (type == ondemand::json_type::object) {
@@ -35,7 +35,7 @@ std::string raw_text(ondemand::value value, std::string_view where) {
     ondemand::array array = take(value.get_array(), where, "an array");
     text = take(array.raw_json(), where, "an array");
   } else if (type != ondemand::json_type::null) {
-    fail(where, "expected an object or null");
+    fail(where, fmt::format("expected {}", expected));
   }
   return std::string(text);
 }
@@ -186,7 +186,7 @@ void read_model(ondemand::value value, size_t limit, TokenizerParts& parts) {
       if (has_vocab) {
         read_merges(field.value(), parts.vocab, parts.bpe);
       } else {
-        early_merges = raw_text(field.value(), "/model/merges");
+        early_merges = raw_text(field.value(), "/model/merges", "an array");
       }
     } else {
       read_model_field(key, field.value(), flags);
@@ -298,7 +298,7 @@ TokenizerParts parse_tokenizer_json(simdjson::padded_string_view json) {
     const std::string key(take(field.unescaped_key(), "/", "a key"));
     const auto component = components.find(key);
     if (component != components.end()) {
-      component->second = raw_text(field.value(), "/" + key);
+      component->second = raw_text(field.value(), "/" + key, "an object or null");
     } else if (key == "version") {
       read_version(field.value());
     } else if (key == "added_tokens") {

@@ -2,15 +2,13 @@
 
 #include <utf8proc.h>
 
+#include "text/unicode_later.h"
+
 namespace octet {
 namespace {
 
-// Numbers that Unicode 15.1 to 17 added, as [first, last]; Debian's utf8proc knows Unicode 15.0.
-constexpr uint32_t kLaterNumbers[][2] = {
-    {0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9},
-    {0x11DE0, 0x11DE9}, {0x16130, 0x16139}, {0x16D70, 0x16D79},
-    {0x16FF4, 0x16FF6}, {0x1CCF0, 0x1CCF9}, {0x1E5F1, 0x1E5FA},
-};
+// Numbers that Unicode 17 added, as [first, last].
+constexpr uint32_t kNumbers17[][2] = {{0x11DE0, 0x11DE9}, {0x16FF4, 0x16FF6}};
 
 }  // namespace
 
@@ -28,18 +26,13 @@ bool is_numeric(uint32_t c) {
     return true;
   }
   if (category != UTF8PROC_CATEGORY_CN) return false;
-  for (const auto& range : kLaterNumbers) {
+  for (const LaterCharacters& range : kLaterCharacters) {
+    if (c >= range.first && c <= range.last) return range.category.front() == 'N';
+  }
+  for (const auto& range : kNumbers17) {
     if (c >= range[0] && c <= range[1]) return true;
   }
   return false;
-}
-
-bool is_punctuation(uint32_t c) {
-  if (c < 0x80)
-    return c > ' ' && c < 0x7F && !(c >= '0' && c <= '9') &&
-           !((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
-  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
 }
 
 }  // namespace octet

@@ -12,8 +12,4 @@ bool is_white_space(uint32_t c);
 // Whether `c` is of general category Nd, Nl or No in Unicode 17 (Rust char::is_numeric).
 bool is_numeric(uint32_t c);
 
-// Whether `c` is ASCII punctuation or of general category P* (what the Punctuation pre-tokenizer
-// splits at).
-bool is_punctuation(uint32_t c);
-
 }  // namespace octet
