@@ -77,6 +77,21 @@ OCTET_ALWAYS_INLINE __m256i lanes_avx2(int64_t count) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), index);
 }
 
+// The first `count` of eight floats at p, zeros after them; all of them from 8 on. Nothing beyond
+// is read. Whole vectors take the plain instruction: masked ones are slow on some processors.
+OCTET_ALWAYS_INLINE __m256 load_lanes_avx2(const float* p, int64_t count) {
+  return count >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, lanes_avx2(count));
+}
+
+// Stores the first `count` of eight floats; all of them from 8 on.
+OCTET_ALWAYS_INLINE void store_lanes_avx2(float* p, __m256 v, int64_t count) {
+  if (count >= 8) {
+    _mm256_storeu_ps(p, v);
+  } else {
+    _mm256_maskstore_ps(p, lanes_avx2(count), v);
+  }
+}
+
 // bfloat16 bits of eight floats in the low halves of the lanes: f32_to_bf16() of num/bf16.h.
 OCTET_ALWAYS_INLINE __m256i bf16_bits_avx2(__m256 v) {
   const __m256i u = _mm256_castps_si256(v);
@@ -186,6 +201,18 @@ OCTET_ALWAYS_INLINE void store_kv_avx2(KvElement<kType>* p, __m256 v) {
     const __m256i codes = f8_codes_avx2<kType>(v);
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p),
                      _mm256_castsi256_si128(pack_bytes_avx2(codes, codes, codes, codes)));
+  }
+}
+
+// The same for the first `count` of eight floats; all of them from 8 on.
+template <DType kType>
+OCTET_ALWAYS_INLINE void store_kv_lanes_avx2(KvElement<kType>* p, __m256 v, int64_t count) {
+  if (count >= 8) {
+    store_kv_avx2<kType>(p, v);
+  } else {
+    KvElement<kType> whole[8];
+    store_kv_avx2<kType>(whole, v);
+    std::memcpy(p, whole, static_cast<size_t>(count) * sizeof(whole[0]));
   }
 }
 
