@@ -1,8 +1,8 @@
 #pragma once
-// K as the AVX2 kernels walk it. A piece is a stretch of one scale segment that is decoded in one
-// go; each begins a new step, so a segment whose length is no multiple of 32 ends in a padded one.
-// The pieces follow from the problem alone: the order of sums depends on neither tokens nor
-// threads.
+// K as the AVX2 kernels walk it. A piece is a stretch of one scale segment; each begins a new step
+// of 32 columns, so a segment whose length is no multiple of 32 ends in a padded one. Pieces that
+// are decoded together make a chunk. Both follow from the problem alone: the order of sums depends
+// on neither tokens nor threads.
 #include <cstddef>
 #include <cstdint>
 
@@ -11,98 +11,117 @@
 
 namespace octet::avx2 {
 
-// 16 steps: four decoded rows of 512 columns are 8 KiB, a third of the smallest L1.
-inline constexpr int64_t kPieceSteps = 16;
+// 16 steps: four decoded rows of 512 columns are 8 KiB, a quarter of the smallest L1.
+inline constexpr int64_t kChunkSteps = 16;
 
 struct Piece {
   int64_t k = 0;           // first column
-  int64_t length = 0;      // columns, at least 1, at most kPieceSteps * kStep
+  int64_t length = 0;      // columns, at least 1, at most kChunkSteps * kStep
   int64_t steps = 0;       // ceil(length / kStep)
-  int64_t x_step = 0;      // steps of all pieces before it
   int64_t weight_col = 0;  // column of the weight's scale grid
   int64_t input_col = 0;   // column of the input's scale grid
   bool begins = false;     // the first piece of its segment
   bool ends = false;       // the last piece of its segment
 };
 
-// Number of pieces and of all their steps.
-struct PieceCount {
+struct Chunk {
+  int64_t piece_begin = 0, piece_end = 0;
+  int64_t steps = 0;   // of its pieces, at most kChunkSteps
+  int64_t x_step = 0;  // steps of all chunks before it
+};
+
+// How K falls apart.
+struct Pieces {
   int64_t pieces = 0;
+  int64_t chunks = 0;
   int64_t steps = 0;
 };
 
-// Writes the pieces of a problem in order of K to `out`, or only counts them when it is null.
-inline PieceCount make_pieces(const LinearProblem& problem, Piece* out) {
-  PieceCount count;
+// Writes pieces and chunks of a problem in order of K, or only counts them when both are null.
+inline Pieces make_pieces(const LinearProblem& problem, Piece* pieces, Chunk* chunks) {
+  Pieces count;
+  Chunk chunk;
   Segments walk(problem);
   for (Segment s; walk.next(s);) {
-    for (int64_t k = s.begin; k < s.end; k += kPieceSteps * kStep) {
+    for (int64_t k = s.begin; k < s.end; k += kChunkSteps * kStep) {
       Piece piece;
       piece.k = k;
-      piece.length = s.end - k < kPieceSteps * kStep ? s.end - k : kPieceSteps * kStep;
+      piece.length = s.end - k < kChunkSteps * kStep ? s.end - k : kChunkSteps * kStep;
       piece.steps = (piece.length + kStep - 1) / kStep;
-      piece.x_step = count.steps;
       piece.weight_col = s.weight_col;
       piece.input_col = s.input_col;
       piece.begins = k == s.begin;
       piece.ends = k + piece.length == s.end;
-      if (out != nullptr) out[count.pieces] = piece;
-      ++count.pieces;
+      if (count.chunks == 0 || chunk.steps + piece.steps > kChunkSteps) {
+        chunk = {count.pieces, count.pieces, 0, count.steps};
+        ++count.chunks;
+      }
+      if (pieces != nullptr) pieces[count.pieces] = piece;
+      chunk.piece_end = ++count.pieces;
+      chunk.steps += piece.steps;
       count.steps += piece.steps;
+      if (chunks != nullptr) chunks[count.chunks - 1] = chunk;
     }
   }
   return count;
 }
 
-// Tokens as tiles of two or three (one or two where there are no more): tile t holds tokens
-// [first(t), first(t + 1)), so that no tile is thin.
+// Tokens as tiles of nearly equal size, so that no tile is thin: tile t holds tokens [first(t),
+// first(t + 1)), the larger tiles come first.
 struct Tiles {
-  explicit Tiles(int64_t tokens) : m(tokens), count((tokens + 2) / 3) {}
-  int64_t first(int64_t tile) const { return m * tile / count; }
-  int64_t size(int64_t tile) const { return first(tile + 1) - first(tile); }
+  Tiles(int64_t tokens, int64_t largest)
+      : m(tokens),
+        count((tokens + largest - 1) / largest),
+        smaller(count == 0 ? 0 : tokens / count),
+        larger(tokens - smaller * count) {}
+  int64_t first(int64_t tile) const { return tile * smaller + (tile < larger ? tile : larger); }
+  int64_t size(int64_t tile) const { return smaller + (tile < larger ? 1 : 0); }
 
   int64_t m;
   int64_t count;
+  int64_t smaller;  // tokens of a smaller tile
+  int64_t larger;   // number of tiles with one token more
 };
 
-// Blocking of one call, and where its parts lie in the scratch. All offsets are in bytes, from the
-// beginning of the scratch, multiples of 64.
+// Blocking of one call, and where its parts lie in the scratch: offsets in bytes, multiples of 64.
 struct Plan {
   Plan(const LinearProblem& problem, int64_t tokens, int thread_count)
-      : m(tokens), threads(thread_count), count(make_pieces(problem, nullptr)) {
-    const SegmentCount segments = count_segments(problem);
-    // Sums of a segment outlive a piece and totals outlive a segment: only when both happen must
+      : m(tokens),
+        threads(thread_count),
+        k(make_pieces(problem, nullptr, nullptr)),
+        tiles(tokens, tokens <= kStreamTokens ? 4 : 3) {
+    chunks_at = align(static_cast<size_t>(k.pieces) * sizeof(Piece));
+    x_at = chunks_at + align(static_cast<size_t>(k.chunks) * sizeof(Chunk));
+    threads_at = x_at + align(static_cast<size_t>(m * k.steps * kStep) * sizeof(float));
+    if (streams()) return;
+    // Sums of a segment outlive a piece and totals outlive a segment: only where both happen must
     // they be kept apart.
-    two_sums = segments.segments > 1 && segments.longest > kPieceSteps * kStep;
-    panel_rows = tokens <= kFarTokens ? 4 : kPanelRows;
-    block_tokens = tokens < kBlockTokens ? tokens : kBlockTokens;
-    x_at = align(static_cast<size_t>(count.pieces) * sizeof(Piece));
-    threads_at = x_at + align(static_cast<size_t>(m * count.steps * kStep) * sizeof(float));
-    lanes_at = streams()
-                   ? 0
-                   : align(static_cast<size_t>(panel_rows * kPieceSteps * kStep) * sizeof(float));
-    const auto lanes = static_cast<size_t>(block_tokens * panel_rows * 8) * sizeof(float);
-    totals_at = lanes_at + (streams() || !two_sums ? 0 : align(lanes));
-    thread_bytes = streams() ? 0 : totals_at + align(lanes);
+    const SegmentCount segments = count_segments(problem);
+    const bool apart = segments.segments > 1 && segments.longest > kChunkSteps * kStep;
+    const int64_t tokens_of_block = m < kBlockTokens ? m : kBlockTokens;
+    const size_t sums =
+        align(static_cast<size_t>(tokens_of_block * kPanelRows * 8) * sizeof(float));
+    lanes_at = align(static_cast<size_t>(kPanelRows * kChunkSteps * kStep) * sizeof(float));
+    totals_at = lanes_at + (apart ? sums : 0);
+    thread_bytes = totals_at + sums;
   }
 
-  // Weights are decoded into the FMA and not kept: one or two tokens.
-  bool streams() const { return m <= 2; }
+  // Weights are decoded into the FMA and not kept.
+  bool streams() const { return m <= kStreamTokens; }
   size_t bytes() const { return threads_at + static_cast<size_t>(threads) * thread_bytes; }
 
-  // Up to this many tokens the four rows of a quad are far apart and each is read to its end.
-  static constexpr int64_t kFarTokens = 12;
-  // Rows decoded for each block of tokens otherwise: the block's x comes from L2 four times.
-  static constexpr int64_t kPanelRows = 16;
+  // Decoding a row again for every four tokens costs less than keeping it, up to here.
+  static constexpr int64_t kStreamTokens = 8;
+  // Rows decoded for each block of tokens: the block's x comes from L2 once for every four.
+  static constexpr int64_t kPanelRows = 24;
   // 192 tokens x 512 columns are 384 KiB of x in L2; decoding is then 2-3 % of the arithmetic.
-  static constexpr int64_t kBlockTokens = 192;
+  static constexpr int64_t kBlockTokens = 144;
 
   int64_t m;
   int threads;
-  PieceCount count;
-  bool two_sums = false;
-  int64_t panel_rows = 0;
-  int64_t block_tokens = 0;
+  Pieces k;
+  Tiles tiles;
+  size_t chunks_at = 0;
   size_t x_at = 0;
   size_t threads_at = 0;               // of the first thread's part
   size_t thread_bytes = 0;             // of each thread's part: panel, lane sums, totals

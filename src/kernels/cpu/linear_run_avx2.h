@@ -8,10 +8,8 @@ namespace octet::avx2 {
 
 OCTET_ISA_BEGIN("avx2,fma,f16c")
 
-// One step of float x in the lane order of the weights.
-template <bool kPaired>
-OCTET_ALWAYS_INLINE Step in_lane_order(const Step& s) {
-  if constexpr (!kPaired) return s;
+// One step of float x in the lane order of paired weights.
+OCTET_ALWAYS_INLINE Step in_paired_order(const Step& s) {
   Step out;
   OCTET_UNROLL
   for (int half = 0; half < 2; ++half) {
@@ -24,38 +22,41 @@ OCTET_ALWAYS_INLINE Step in_lane_order(const Step& s) {
   return out;
 }
 
-// One row of x to every stride-th 32 floats of `out`. X: the element type of x. Codes come out in
-// lane order by themselves and need paired weights; floats are reordered.
+// A stretch of x to every stride-th 32 floats of `out`. X: the element type of x. Codes come out in
+// paired order by themselves; floats are reordered for paired weights.
 template <class X, bool kPaired>
-void pack_row(const Job& job, const typename X::Element* x, float* out, int64_t stride) {
-  for (int64_t i = 0; i < job.plan->count.pieces; ++i) {
-    const Piece& piece = job.pieces[i];
-    for (int64_t k = 0; k < piece.length; k += kStep, out += stride) {
-      Watch watch{_mm256_setzero_si256()};
-      const auto* from = x + piece.k + k;
-      const int64_t count = piece.length - k < kStep ? piece.length - k : kStep;
-      Step step = count == kStep ? X::decode(from, watch) : decode_part<X>(from, count, watch);
-      if constexpr (!X::kPaired) step = in_lane_order<kPaired>(step);
-      OCTET_UNROLL
-      for (int j = 0; j < 4; ++j) _mm256_storeu_ps(out + 8 * j, step.v[j]);
-      if constexpr (X::kWatched) {
-        if (watch.saw_e4m3_nan()) plant_nan(from, count, out);
-      }
+void pack_piece(const typename X::Element* x, int64_t length, float* out, int64_t stride) {
+  static_assert(kPaired || !X::kPaired, "codes meet weights of another lane order");
+  for (int64_t k = 0; k < length; k += kStep, out += stride) {
+    Watch watch{_mm256_setzero_si256()};
+    const int64_t count = length - k < kStep ? length - k : kStep;
+    Step step = count == kStep ? X::decode(x + k, watch) : decode_part<X>(x + k, count, watch);
+    if constexpr (kPaired && !X::kPaired) step = in_paired_order(step);
+    store_step(out, step);
+    if constexpr (X::kWatched) {
+      if (watch.saw_e4m3_nan()) plant_nan(x + k, count, out, kStep);
     }
   }
 }
 
-// The tokens of tiles [begin, end).
+// The tokens of tiles [begin, end) in the order of Job::x.
 template <class X, bool kPaired>
 void pack_tiles(const Job& job, float* packed, int64_t begin, int64_t end) {
-  const Tiles tiles(job.plan->m);
+  const Tiles& tiles = job.plan->tiles;
   const auto* x = static_cast<const typename X::Element*>(job.args->x.data);
   for (int64_t i = begin; i < end; ++i) {
     const int64_t token = tiles.first(i), size = tiles.size(i);
-    float* tile = packed + token * job.plan->count.steps * kStep;
-    for (int64_t t = 0; t < size; ++t) {
-      pack_row<X, kPaired>(job, x + (token + t) * job.args->x.row_stride, tile + t * kStep,
-                           size * kStep);
+    for (int64_t c = 0; c < job.plan->k.chunks; ++c) {
+      const Chunk& chunk = job.chunks[c];
+      float* out = packed + (job.x_of(chunk, token) - job.x);
+      for (int64_t p = chunk.piece_begin; p < chunk.piece_end; ++p) {
+        const Piece& piece = job.pieces[p];
+        for (int64_t t = 0; t < size; ++t) {
+          pack_piece<X, kPaired>(x + (token + t) * job.args->x.row_stride + piece.k, piece.length,
+                                 out + t * kStep, size * kStep);
+        }
+        out += piece.steps * size * kStep;
+      }
     }
   }
 }
@@ -70,27 +71,28 @@ inline size_t scratch_bytes(const LinearProblem& problem, int64_t m, int threads
 // y of every token. W and X: element types of the weight and of x.
 template <class W, class X>
 void run(const LinearArgs& args, Stream& stream) {
-  if (args.m == 0 || args.weight->problem.n == 0) return;
   const LinearProblem& problem = args.weight->problem;
+  if (args.m == 0 || problem.n == 0) return;
   ThreadPool& pool = stream.pool();
   const Plan plan(problem, args.m, pool.threads());
   auto* scratch = static_cast<std::byte*>(args.scratch);
   auto* pieces = reinterpret_cast<Piece*>(scratch);
+  auto* chunks = reinterpret_cast<Chunk*>(scratch + plan.chunks_at);
   auto* x = reinterpret_cast<float*>(scratch + plan.x_at);
-  make_pieces(problem, pieces);
-  const InputScales input_scales(args.x, problem);
+  make_pieces(problem, pieces, chunks);
   const Job job{.args = &args,
                 .weight = args.weight,
                 .plan = &plan,
                 .pieces = pieces,
+                .chunks = chunks,
                 .x = x,
                 .weight_scales = WeightScales(*args.weight),
-                .input_scales = input_scales,
+                .input_scales = InputScales(args.x, problem),
                 .grouped = problem.activation && problem.activation->tile.cols != kWhole,
                 .unit = W::kUnit * X::kUnit};
   // Putting 16384 elements in order takes about as long as waking a thread.
-  const int64_t grain = 1 + 16384 / (3 * plan.count.steps * kStep);
-  pool.parallel_for(Tiles(plan.m).count, grain, [&](int64_t begin, int64_t end) {
+  const int64_t grain = 1 + 16384 / (3 * plan.k.steps * kStep);
+  pool.parallel_for(plan.tiles.count, grain, [&](int64_t begin, int64_t end) {
     pack_tiles<X, W::kPaired>(job, x, begin, end);
   });
   pool.run([&](int thread) {
@@ -102,9 +104,9 @@ void run(const LinearArgs& args, Stream& stream) {
       return;
     }
     std::byte* mine = scratch + plan.threads_at + static_cast<size_t>(thread) * plan.thread_bytes;
-    panels<W>(job, begin, end,
-              {reinterpret_cast<float*>(mine), reinterpret_cast<float*>(mine + plan.lanes_at),
-               reinterpret_cast<float*>(mine + plan.totals_at)});
+    panel_rows<W>(job, begin, end,
+                  {reinterpret_cast<float*>(mine), reinterpret_cast<float*>(mine + plan.lanes_at),
+                   reinterpret_cast<float*>(mine + plan.totals_at)});
   });
 }
 

@@ -1,0 +1,344 @@
+// Speed of linear kernels as a share of what the machine gives in the same minute: the plain read
+// for few tokens, the peak of the kernel's own multiply-add for many. Subject, reads and peak
+// alternate sample by sample on pinned threads; best is compared with best and median with median.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "bench/roof.h"
+#include "num/bf16.h"
+#include "num/f8.h"
+#include "op/linear.h"
+
+namespace octet::bench {
+namespace {
+
+struct Options {
+  std::string kernel = "f8.avx";  // part of the names to run
+  std::string weights = "row,block128";
+  std::string tokens = "1";
+  int64_t n = 4096, k = 4096;
+  int threads = 2;
+  int rounds = 25;
+  int64_t mib = 512;         // of weights, read in turn
+  bool small_pages = false;  // 4 KiB, as a mapped file may have; else 2 MiB
+  bool cpu_clock = false;    // CPU time of the thread, for arithmetic on a busy machine; 1 thread
+};
+
+std::vector<std::string> words(const std::string& list) {
+  std::vector<std::string> result(1);
+  for (char c : list) {
+    if (c == ',') {
+      result.emplace_back();
+    } else {
+      result.back() += c;
+    }
+  }
+  return result;
+}
+
+// Memory that is not shared with anything and has the pages that were asked for.
+std::byte* map_pages(size_t bytes, bool small_pages) {
+  constexpr size_t kHuge = size_t{2} << 20;
+  void* p =
+      mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) throw_error(Code::Environment, fmt::format("no memory for {} bytes", bytes));
+  auto address = (reinterpret_cast<uintptr_t>(p) + kHuge - 1) & ~(kHuge - 1);
+  auto* data = reinterpret_cast<std::byte*>(address);
+  madvise(data, bytes, small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+  return data;
+}
+
+uint32_t next_random(uint32_t& state) {
+  state ^= state << 13;
+  state ^= state >> 17;
+  state ^= state << 5;
+  return state;
+}
+
+// About normal with standard deviation 1.
+float bell(uint32_t& state) {
+  float sum = 0;
+  for (int i = 0; i < 4; ++i) sum += static_cast<float>(next_random(state) >> 8) * 0x1p-24F;
+  return (sum - 2) * 1.73F;
+}
+
+// Weights as a quantiser leaves them: a normal distribution whose 4.5 sigma are the largest code.
+void fill_weights(std::byte* data, int64_t elements, DType dtype) {
+  uint32_t random = 12345;
+  const int64_t bytes = elements * bytes_of(dtype);
+  const int64_t pattern = std::min<int64_t>(bytes, 1 << 20);
+  for (int64_t i = 0; i < pattern / bytes_of(dtype); ++i) {
+    const float value = bell(random);
+    std::byte* at = data + i * bytes_of(dtype);
+    if (is_f8(dtype)) {
+      *at = std::byte{f32_to_f8(dtype, value * 100)};
+    } else if (dtype == DType::F32) {
+      std::memcpy(at, &value, sizeof value);
+    } else {
+      const uint16_t bits = dtype == DType::BF16 ? f32_to_bf16(value) : f32_to_f16(value);
+      std::memcpy(at, &bits, sizeof bits);
+    }
+  }
+  for (int64_t i = pattern; i < bytes; i += pattern) {
+    std::memcpy(data + i, data, static_cast<size_t>(std::min(pattern, bytes - i)));
+  }
+}
+
+// Seconds of every sample of one thing.
+struct Samples {
+  std::vector<double> seconds;
+  double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
+  double median() const {
+    std::vector<double> sorted = seconds;
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(sorted.size() / 2),
+                     sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+};
+
+double now(const Options& options) {
+  timespec t{};
+  clock_gettime(options.cpu_clock ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+template <class F>
+void sample(const Options& options, Samples& samples, const F& f) {
+  const double begin = now(options);
+  f();
+  samples.seconds.push_back(now(options) - begin);
+}
+
+ScaleTile tile_of(const std::string& word) {
+  if (word == "tensor") return ScaleTile::tensor();
+  if (word == "row") return ScaleTile::row();
+  if (word.starts_with("group")) return ScaleTile::group(std::atoll(word.c_str() + 5));
+  if (word.starts_with("block")) {
+    const int64_t size = std::atoll(word.c_str() + 5);
+    return ScaleTile::block(size, size);
+  }
+  throw_error(Code::BadInput, fmt::format("--weights {}", word),
+              "tensor, row, groupN, blockN, bf16, f16 or f32");
+}
+
+// What one line of the report measures: a weight repeated until no cache holds it, and inputs.
+class Subject {
+ public:
+  Subject(const LinearKernel& kernel, const std::string& weights, const Options& options,
+          Device& device, Stream& stream)
+      : kernel_(kernel), device_(device), stream_(stream) {
+    QuantSpec spec;
+    for (DType dtype : {DType::BF16, DType::F16, DType::F32}) {
+      if (weights == name(dtype)) spec.dtype = dtype;
+    }
+    if (kernel.scheme != SchemeId::Plain) spec = {DType::F8E4M3, tile_of(weights)};
+    problem_ = {.scheme = kernel.scheme, .n = options.n, .k = options.k, .weight = spec};
+    if (kernel.scheme == SchemeId::W8A8) {
+      const bool grouped = spec.tile.cols != kWhole;
+      problem_.activation =
+          QuantSpec{.dtype = DType::F8E4M3,
+                    .tile = grouped ? ScaleTile::group(spec.tile.cols) : ScaleTile::row(),
+                    .timing = ScaleTiming::Dynamic};
+    } else if (!kernel.caps.inputs.has(DType::F32)) {
+      problem_.input = DType::BF16;
+    }
+    const int64_t layer = options.n * options.k;
+    layers_ = std::max<int64_t>(1, (options.mib << 20) / (layer * bytes_of(spec.dtype)));
+    bytes_ = static_cast<size_t>(layers_ * layer * bytes_of(spec.dtype));
+    codes_ = map_pages(bytes_ + 4096, options.small_pages);
+    fill_weights(codes_, layers_ * layer, spec.dtype);
+    scales_.assign(
+        static_cast<size_t>(spec.tile.tile_rows(options.n) * spec.tile.tile_cols(options.k)),
+        0.01F);
+  }
+  ~Subject() { munmap(codes_, bytes_); }
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+
+  const LinearProblem& problem() const { return problem_; }
+  const std::byte* memory() const { return codes_; }
+  size_t layer_bytes() const { return bytes_ / static_cast<size_t>(layers_); }
+  // The layer that comes next, so that the read may touch other bytes than the kernel.
+  const std::byte* next_layer() { return codes_ + layer_bytes() * (turn_++ % layers_); }
+
+  void prepare(int64_t m) {
+    m_ = m;
+    const DType dtype = problem_.activation ? problem_.activation->dtype : problem_.input;
+    x_.assign(static_cast<size_t>(m * problem_.k * bytes_of(dtype)), std::byte{0});
+    uint32_t random = 99;
+    for (int64_t i = 0; i < m * problem_.k; ++i) {
+      const float value = bell(random);
+      std::byte* at = x_.data() + i * bytes_of(dtype);
+      const uint16_t bits = f32_to_bf16(value);
+      if (is_f8(dtype)) *at = std::byte{f32_to_f8(dtype, value * 100)};
+      if (dtype == DType::BF16) std::memcpy(at, &bits, sizeof bits);
+      if (dtype == DType::F32) std::memcpy(at, &value, sizeof value);
+    }
+    if (problem_.activation) {
+      x_scales_.assign(static_cast<size_t>(m * problem_.activation->tile.tile_cols(problem_.k)),
+                       0.01F);
+    }
+    y_.assign(static_cast<size_t>(m * problem_.n), 0.0F);
+    scratch_ = device_.allocate(kernel_.scratch_bytes == nullptr
+                                    ? 0
+                                    : kernel_.scratch_bytes(problem_, m, stream_.pool().threads()));
+  }
+
+  void run() {
+    QuantView view;
+    view.spec = problem_.weight;
+    view.codes = {next_layer(), problem_.weight.dtype, Shape{problem_.n, problem_.k}, problem_.k};
+    PackedWeight weight{.layout = kernel_.layout,
+                        .problem = problem_,
+                        .codes = view.codes.data,
+                        .row_stride = problem_.k};
+    if (is_f8(problem_.weight.dtype)) {
+      weight.scales = scales_.data();
+      weight.scale_cols = problem_.weight.tile.tile_cols(problem_.k);
+    }
+    const LinearArgs args{.weight = &weight,
+                          .m = m_,
+                          .x = {x_.data(), problem_.k, x_scales_.data()},
+                          .y = y_.data(),
+                          .y_stride = problem_.n,
+                          .scratch = scratch_.data()};
+    launch(kernel_, args, stream_);
+  }
+
+ private:
+  const LinearKernel& kernel_;
+  Device& device_;
+  Stream& stream_;
+  LinearProblem problem_;
+  int64_t layers_ = 0, turn_ = 0, m_ = 0;
+  size_t bytes_ = 0;
+  std::byte* codes_ = nullptr;
+  std::vector<float> scales_, x_scales_, y_;
+  std::vector<std::byte> x_;
+  Buffer scratch_;
+};
+
+// One line: the kernel at one number of tokens, in turn with reads and peak.
+void measure(const LinearKernel& kernel, Subject& subject, const std::string& weights, int64_t m,
+             const Options& options, ThreadPool& pool) {
+  subject.prepare(m);
+  const int threads = pool.threads();
+  const size_t share = subject.layer_bytes() / static_cast<size_t>(threads) / 1024 * 1024;
+  const Peak peak = peak_of(kernel.needs);
+  volatile uint64_t sink = 0;
+  constexpr int64_t kPeakRounds = 20000;
+  Samples subject_time, read1, read4, spin;
+  for (int round = 0; round < options.rounds; ++round) {
+    sample(options, subject_time, [&] { subject.run(); });
+    for (int streams : {1, 4}) {
+      const std::byte* layer = subject.next_layer();
+      sample(options, streams == 1 ? read1 : read4, [&] {
+        pool.run([&](int t) {
+          sink = sink ^ read_memory(layer + share * static_cast<size_t>(t), share, streams);
+        });
+      });
+    }
+    sample(options, spin, [&] { pool.run([&](int) { spin_peak(peak, kPeakRounds); }); });
+  }
+  const auto bytes = static_cast<double>(share) * threads;
+  const double layer = static_cast<double>(subject.layer_bytes());
+  const double flop = 2.0 * static_cast<double>(m * options.n * options.k);
+  const double peak_flop = spin_peak(peak, 1) * kPeakRounds * threads;
+  const auto line = [&](const char* what, double mine, double read, double top) {
+    fmt::print(
+        "  {:6} {:9.3f} ms  {:7.2f} GB/s = {:.2f} of read {:6.2f}  {:7.1f} GFLOP/s = {:.2f} of {} "
+        "{:.1f}\n",
+        what, mine * 1e3, layer / mine * 1e-9, layer / mine / (bytes / read), bytes / read * 1e-9,
+        flop / mine * 1e-9, flop / mine / (peak_flop / top), name(peak), peak_flop / top * 1e-9);
+  };
+  fmt::print("{} {} N={} K={} M={} threads={}\n", kernel.name, weights, options.n, options.k, m,
+             threads);
+  line("best", subject_time.best(), std::min(read1.best(), read4.best()), spin.best());
+  line("median", subject_time.median(), std::min(read1.median(), read4.median()), spin.median());
+  std::fflush(stdout);
+}
+
+void pin(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+Options parse(int argc, char** argv) {
+  Options o;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i], value = argv[i + 1];
+    if (flag == "--kernel") {
+      o.kernel = value;
+    } else if (flag == "--weights") {
+      o.weights = value;
+    } else if (flag == "--m") {
+      o.tokens = value;
+    } else if (flag == "--n") {
+      o.n = std::stoll(value);
+    } else if (flag == "--k") {
+      o.k = std::stoll(value);
+    } else if (flag == "--threads") {
+      o.threads = std::stoi(value);
+    } else if (flag == "--rounds") {
+      o.rounds = std::stoi(value);
+    } else if (flag == "--mib") {
+      o.mib = std::stoll(value);
+    } else if (flag == "--pages") {
+      o.small_pages = value == "4k";
+    } else if (flag == "--clock") {
+      o.cpu_clock = value == "cpu";
+    } else {
+      throw_error(
+          Code::BadInput, fmt::format("unknown flag \"{}\"", flag),
+          "--kernel --weights --m --n --k --threads --rounds --mib --pages 4k|2m --clock wall|cpu");
+    }
+  }
+  if (o.cpu_clock && o.threads != 1) {
+    throw_error(Code::BadInput, fmt::format("--clock cpu with --threads {}", o.threads),
+                "CPU time counts waiting threads: add --threads 1");
+  }
+  return o;
+}
+
+int main_of(int argc, char** argv) {
+  const Options options = parse(argc, argv);
+  const DeviceInfo info = probe_cpu();
+  const std::unique_ptr<Device> device = make_cpu_device(info, options.threads);
+  const std::unique_ptr<Stream> stream = device->make_stream();
+  stream->pool().run([](int thread) { pin(thread); });
+  for (const LinearKernel* kernel : kernels<LinearKernel>()) {
+    if (kernel->name.find(options.kernel) == std::string_view::npos) continue;
+    for (const std::string& weights : words(options.weights)) {
+      Subject subject(*kernel, weights, options, *device, *stream);
+      if (!refusals(*kernel, subject.problem(), info).empty()) continue;
+      for (const std::string& m : words(options.tokens)) {
+        measure(*kernel, subject, weights, std::stoll(m), options, stream->pool());
+      }
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace octet::bench
+
+int main(int argc, char** argv) {
+  try {
+    return octet::bench::main_of(argc, argv);
+  } catch (const octet::Error& error) {
+    fmt::print(stderr, "linear_bench: {}\n  hint: {}\n", error.message(), error.hint());
+    return octet::exit_status(error.code());
+  }
+}
