@@ -21,18 +21,14 @@ inline double sample_weight(float logit, float largest, float temperature) {
 // Tokens in order, sorted only as far as they are looked at: the first few decide nearly always.
 class Ranking {
  public:
-  // `ids` [vocab] is filled here. Tokens whose logit is at least `bar` are sorted first.
+  // `ids` [vocab] is filled here. Tokens whose logit is at least `bar` are sorted first; the others
+  // are not even listed before they are needed.
   Ranking(const float* logits, int64_t vocab, int32_t* ids, float bar)
-      : better_{logits}, ids_(ids), size_(vocab) {
-    int64_t near = 0;
+      : better_{logits}, ids_(ids), size_(vocab), bar_(bar) {
     for (int64_t i = 0; i < vocab; ++i) {
-      if (logits[i] >= bar) ids[near++] = static_cast<int32_t>(i);
+      if (is_near(i)) ids[near_++] = static_cast<int32_t>(i);
     }
-    int64_t far = near;
-    for (int64_t i = 0; i < vocab; ++i) {
-      if (!(logits[i] >= bar)) ids[far++] = static_cast<int32_t>(i);
-    }
-    near_ = near;
+    listed_ = near_;
   }
 
   // The token at `rank`, 0 for the best. Requires rank < vocab.
@@ -42,8 +38,15 @@ class Ranking {
   }
 
  private:
+  bool is_near(int64_t id) const { return better_.logits[id] >= bar_; }
+
   // Sorts the next stretch, four times as long as what is sorted.
   void extend() {
+    if (sorted_ == listed_) {
+      for (int64_t i = 0; i < size_; ++i) {
+        if (!is_near(i)) ids_[listed_++] = static_cast<int32_t>(i);
+      }
+    }
     const int64_t limit = sorted_ < near_ ? near_ : size_;
     const int64_t end = std::min(limit, std::max<int64_t>(64, 4 * sorted_));
     if (end < limit) std::nth_element(ids_ + sorted_, ids_ + end, ids_ + limit, better_);
@@ -54,7 +57,9 @@ class Ranking {
   Better better_;
   int32_t* ids_;
   int64_t size_;
-  int64_t near_ = 0;  // ids_[0, near_) come before all others
+  float bar_;
+  int64_t near_ = 0;    // ids_[0, near_) come before all others
+  int64_t listed_ = 0;  // near_, then size_
   int64_t sorted_ = 0;
 };
 

@@ -33,8 +33,8 @@ inline int32_t best_token(const float* logits, int64_t vocab) {
 }
 
 // Writes the k best of the `vocab` tokens, best first. ids[0, k) is a heap whose root is the worst
-// kept; nothing is allocated. `skips(begin, end, bar)` returns the first id in [begin, end) whose
-// logit is at least `bar`, or end: a place for vector code.
+// kept; nothing is allocated. `skip(begin, end, bar)` returns an id of [begin, end] with no logit
+// over `bar` before it: a place for vector code.
 template <class Skip>
 void best_tokens(const float* logits, int64_t vocab, int32_t* ids, int64_t k, Skip skip) {
   if (k <= 0) return;
