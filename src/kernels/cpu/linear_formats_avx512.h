@@ -32,6 +32,15 @@ OCTET_ALWAYS_INLINE void walk_chunks(const Piece& piece, const Whole& whole, con
   if (short_end) part(c, piece.last_mask);
 }
 
+// Asks for the lines of a chunk `bytes` after p; the address need not exist.
+template <class Element>
+OCTET_ALWAYS_INLINE void prefetch_chunk(const Element* p, int64_t bytes) {
+  OCTET_UNROLL
+  for (int64_t line = 0; line < kChunk * static_cast<int64_t>(sizeof(Element)); line += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(p) + bytes + line, _MM_HINT_T0);
+  }
+}
+
 // sum + x . w over 16 lanes, two products each, by vdpbf16ps: the odd product is added first, each
 // addition rounds to nearest even, subnormal operands and results count as zero whatever MXCSR
 // says.

@@ -11,9 +11,6 @@ OCTET_ISA_BEGIN(OCTET_ISA_AVX512BF16)
 // Rows of a panel: with a span of K it takes at most 260 KiB, part of the second-level cache.
 inline constexpr int64_t kPanelRows = 64;
 
-// Tokens of a tile: 24 sums, 4 vectors of weights and 1 of x are 29 of the 32 registers.
-inline constexpr int kTileTokens = 6;
-
 // Bytes between rows of a panel. The extra line keeps rows from sharing cache sets.
 template <class Weights>
 constexpr size_t panel_stride() {
@@ -32,6 +29,10 @@ struct Span {
   bool last;
 };
 
+// Rows of a panel that are fetched ahead of their decoding: the time to decode four spans of rows
+// covers the latency of DRAM.
+inline constexpr int64_t kRowsAhead = 4;
+
 // Decodes a span of row n; a chunk that two pieces share is written twice, masked.
 template <class Weights>
 void decode_row(const Weights& weights, const LinearJob& job, const Span& span, int64_t n,
@@ -47,6 +48,7 @@ void decode_row(const Weights& weights, const LinearJob& job, const Span& span, 
     walk_chunks(
         *piece,
         [&](int64_t c) OCTET_LAMBDA_INLINE {
+          prefetch_chunk(row + c * kChunk + kRowsAhead * job.weight.row_stride, 0);
           __m512i v[Weights::kVectors];
           weights.load(row + c * kChunk, v);
           store(v);
@@ -112,40 +114,16 @@ void tile(const LinearJob& job, const Span& span, const std::byte* w, int64_t m0
   }
 }
 
-// All tokens times the panel's rows [n, n + rows) over one span. Tiles have nearly equal heights: a
-// tile of few tokens has too few independent sums to fill the pipeline.
+// All tokens times the panel's rows [n, n + rows) over one span.
 template <class Weights>
 void multiply_panel(const LinearJob& job, const Span& span, const std::byte* panel, int64_t n,
                     int64_t rows) {
-  const int64_t tiles = (job.args.m + kTileTokens - 1) / kTileTokens;
-  for (int64_t t = 0; t < tiles; ++t) {
-    const int64_t m = job.args.m * t / tiles;
-    const int64_t tokens = job.args.m * (t + 1) / tiles - m;
+  for_token_tiles(job.args.m, [&]<int kTokens>(Tokens<kTokens>, int64_t m0) {
     for (int64_t r = 0; r < rows; r += 4) {
-      const std::byte* w = panel + static_cast<size_t>(r) * panel_stride<Weights>();
-      const int count = static_cast<int>(std::min<int64_t>(4, rows - r));
-      switch (tokens) {
-        case 1:
-          tile<Weights, 1>(job, span, w, m, n + r, count);
-          break;
-        case 2:
-          tile<Weights, 2>(job, span, w, m, n + r, count);
-          break;
-        case 3:
-          tile<Weights, 3>(job, span, w, m, n + r, count);
-          break;
-        case 4:
-          tile<Weights, 4>(job, span, w, m, n + r, count);
-          break;
-        case 5:
-          tile<Weights, 5>(job, span, w, m, n + r, count);
-          break;
-        default:
-          tile<Weights, 6>(job, span, w, m, n + r, count);
-          break;
-      }
+      tile<Weights, kTokens>(job, span, panel + static_cast<size_t>(r) * panel_stride<Weights>(),
+                             m0, n + r, static_cast<int>(std::min<int64_t>(4, rows - r)));
     }
-  }
+  });
 }
 
 // Rows [n, n + rows) of y, rows <= kPanelRows.

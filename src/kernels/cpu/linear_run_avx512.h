@@ -8,9 +8,8 @@
 
 namespace octet::avx512 {
 
-// From this many tokens on, decoding into a panel is cheaper than decoding in registers for each
-// stream tile of at most this many.
-inline constexpr int64_t kStreamTokens = 4;
+// Up to this many tokens decoding in registers for each tile of tokens costs less than a panel.
+inline constexpr int64_t kStreamTokens = 12;
 
 constexpr size_t round_up_64(size_t bytes) {
   return (bytes + 63) & ~size_t{63};
@@ -62,17 +61,7 @@ void stream_all(const LinearJob& job, ThreadPool& pool) {
   pool.run([&](int thread) {
     const int64_t begin = split_begin(n, thread, pool.threads());
     const int64_t end = split_begin(n, thread + 1, pool.threads());
-    const Weights weights(job.weight.problem.weight.dtype);
-    switch (job.args.m) {
-      case 1:
-        return stream_range<Weights, 1>(weights, job, begin, end);
-      case 2:
-        return stream_range<Weights, 2>(weights, job, begin, end);
-      case 3:
-        return stream_range<Weights, 3>(weights, job, begin, end);
-      default:
-        return stream_range<Weights, 4>(weights, job, begin, end);
-    }
+    stream_range(Weights(job.weight.problem.weight.dtype), job, begin, end);
   });
 }
 

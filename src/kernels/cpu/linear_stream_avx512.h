@@ -36,41 +36,36 @@ OCTET_ALWAYS_INLINE void stream_chunk(const std::byte* x, size_t x_stride, const
 
 // The products of one piece, summed from zero.
 template <class Weights, int kTokens>
-OCTET_ALWAYS_INLINE void stream_piece(const Weights& weights, const LinearJob& job,
+OCTET_ALWAYS_INLINE void stream_piece(const Weights& weights,
                                       const typename Weights::Element* const (&rows)[4],
-                                      const Piece& piece, __m512 (&sum)[4 * kTokens]) {
-  constexpr int64_t kBytes = kChunk * static_cast<int64_t>(sizeof(typename Weights::Element));
+                                      const std::byte* x, size_t x_stride, const Piece& piece,
+                                      __m512 (&sum)[4 * kTokens]) {
   set_zero(sum);
-  const auto x_of = [&](int64_t c) { return job.x + c * (64 * Weights::kVectors); };
+  const auto x_of = [&](int64_t c) { return x + c * (64 * Weights::kVectors); };
   walk_chunks(
       piece,
       [&](int64_t c) OCTET_LAMBDA_INLINE {
         stream_chunk<Weights, kTokens>(
-            x_of(c), job.x_stride,
+            x_of(c), x_stride,
             [&](int r, __m512i(&w)[Weights::kVectors]) OCTET_LAMBDA_INLINE {
               const auto* p = rows[r] + c * kChunk;
-              OCTET_UNROLL
-              for (int64_t b = 0; b < kBytes; b += 64) {
-                _mm_prefetch(reinterpret_cast<const char*>(p) + kPrefetchBytes + b, _MM_HINT_T0);
-              }
+              prefetch_chunk(p, kPrefetchBytes);
               weights.load(p, w);
             },
             sum);
       },
       [&](int64_t c, uint64_t mask) OCTET_LAMBDA_INLINE {
         stream_chunk<Weights, kTokens>(
-            x_of(c), job.x_stride,
+            x_of(c), x_stride,
             [&](int r, __m512i(&w)[Weights::kVectors])
                 OCTET_LAMBDA_INLINE { weights.load(rows[r] + c * kChunk, mask, w); },
             sum);
       });
 }
 
-// Four rows times kTokens tokens over all of K; out[m] holds the four rows of token m, without
-// bias.
+// Tokens [m0, m0 + kTokens) times the four rows n[], over all of K. Rows may repeat.
 template <class Weights, int kTokens>
-void stream_rows(const Weights& weights, const LinearJob& job, const int64_t (&n)[4],
-                 __m128 (&out)[kTokens]) {
+void stream_rows(const Weights& weights, const LinearJob& job, int64_t m0, const int64_t (&n)[4]) {
   const typename Weights::Element* rows[4];
   const float* scales[4];
   for (int r = 0; r < 4; ++r) {
@@ -78,34 +73,38 @@ void stream_rows(const Weights& weights, const LinearJob& job, const int64_t (&n
               n[r] * job.weight.row_stride;
     scales[r] = job.scales_of_row(n[r]);
   }
-  for (int m = 0; m < kTokens; ++m) out[m] = _mm_setzero_ps();
+  const std::byte* x = job.x + static_cast<size_t>(m0) * job.x_stride;
+  __m128 value[kTokens];
+  for (int m = 0; m < kTokens; ++m) value[m] = _mm_setzero_ps();
   __m512 total[4 * kTokens];
   set_zero(total);
   for (const Piece* piece = job.pieces; piece != job.pieces + job.piece_count; ++piece) {
     __m512 sum[4 * kTokens];
-    stream_piece<Weights, kTokens>(weights, job, rows, *piece, sum);
-    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, 0), total);
+    stream_piece<Weights, kTokens>(weights, rows, x, job.x_stride, *piece, sum);
+    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, m0), total);
     if (!piece->ends_span) continue;
     OCTET_UNROLL
-    for (int m = 0; m < kTokens; ++m) out[m] = _mm_add_ps(out[m], fold_rows(total + 4 * m));
+    for (int m = 0; m < kTokens; ++m) value[m] = _mm_add_ps(value[m], fold_rows(total + 4 * m));
     set_zero(total);
+  }
+  for (int m = 0; m < kTokens; ++m) {
+    alignas(16) float four[4];
+    _mm_store_ps(four, value[m]);
+    for (int r = 0; r < 4; ++r) job.y(m0 + m)[n[r]] = four[r] + job.bias_of_row(n[r]);
   }
 }
 
-// Rows [begin, end) of y for all kTokens tokens.
-template <class Weights, int kTokens>
+// Rows [begin, end) of y. The four rows stay in the first or second cache from one tile of tokens
+// to the next, which decodes them again.
+template <class Weights>
 void stream_range(const Weights& weights, const LinearJob& job, int64_t begin, int64_t end) {
   const int64_t stride = (end - begin + 3) / 4;
   for (int64_t i = begin; i < begin + stride; ++i) {
     int64_t n[4];
     for (int r = 0; r < 4; ++r) n[r] = std::min(i + r * stride, end - 1);
-    __m128 out[kTokens];
-    stream_rows<Weights, kTokens>(weights, job, n, out);
-    for (int m = 0; m < kTokens; ++m) {
-      alignas(16) float values[4];
-      _mm_store_ps(values, out[m]);
-      for (int r = 0; r < 4; ++r) job.y(m)[n[r]] = values[r] + job.bias_of_row(n[r]);
-    }
+    for_token_tiles(job.args.m, [&]<int kTokens>(Tokens<kTokens>, int64_t m0) {
+      stream_rows<Weights, kTokens>(weights, job, m0, n);
+    });
   }
 }
 

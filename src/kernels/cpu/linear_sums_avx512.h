@@ -8,7 +8,44 @@
 
 namespace octet::avx512 {
 
+// Tokens of a tile: its 24 sums for four rows leave eight registers for operands and tables.
+inline constexpr int64_t kTileTokens = 6;
+
+// A number of tokens as a type.
+template <int kTokens>
+struct Tokens {};
+
 OCTET_ISA_BEGIN(OCTET_ISA_AVX512BF16)
+
+// Calls run(Tokens<count>, first) for tiles that cover tokens [0, m). They have nearly equal
+// heights: a tile of one or two tokens has too few independent sums to fill the pipeline.
+template <class Run>
+OCTET_ALWAYS_INLINE void for_token_tiles(int64_t m, const Run& run) {
+  const int64_t tiles = (m + kTileTokens - 1) / kTileTokens;
+  for (int64_t t = 0; t < tiles; ++t) {
+    const int64_t first = m * t / tiles;
+    switch (m * (t + 1) / tiles - first) {
+      case 1:
+        run(Tokens<1>{}, first);
+        break;
+      case 2:
+        run(Tokens<2>{}, first);
+        break;
+      case 3:
+        run(Tokens<3>{}, first);
+        break;
+      case 4:
+        run(Tokens<4>{}, first);
+        break;
+      case 5:
+        run(Tokens<5>{}, first);
+        break;
+      default:
+        run(Tokens<6>{}, first);
+        break;
+    }
+  }
+}
 
 // Scales of a tile: of[4 m + r] for token m and row r.
 template <int kTokens>
