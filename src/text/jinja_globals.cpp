@@ -27,7 +27,9 @@ Value range(Runtime& runtime, const Arguments& a) {
     items.push_back(Value::integer(at));
     if (__builtin_add_overflow(at, step, &at)) break;
   }
-  return Value::sequence(SequenceKind::Range, std::move(items));
+  std::string shown = step == 1 ? fmt::format("range({}, {})", start, stop)
+                                : fmt::format("range({}, {}, {})", start, stop, step);
+  return Value::sequence(SequenceKind::Range, std::move(items), std::move(shown));
 }
 
 // dict(mapping or pairs, **named); namespace() takes the same.

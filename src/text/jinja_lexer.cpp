@@ -145,6 +145,7 @@ class Lexer {
   }
 
   void comment(size_t inside) {
+    if (inside >= text_.size()) return moved_to(text_.size());  // nothing left to lose, as in Jinja
     const size_t end = text_.find("#}", inside);
     if (end == std::string_view::npos) error("Missing end of comment tag");
     const bool has_sign = end > inside && sign_at(end - 1) != '\0';
@@ -162,6 +163,10 @@ class Lexer {
       p += 2;
     } else {
       return false;
+    }
+    if (p >= text_.size()) {
+      at_ = text_.size();
+      return true;
     }
     for (size_t tag = text_.find("{%", p); tag != std::string_view::npos;
          tag = text_.find("{%", tag + 1)) {

@@ -230,9 +230,7 @@ std::optional<int64_t> parse_integer_literal(std::string_view text) {
 
 std::optional<int64_t> parse_integer(std::string_view text, int64_t base) {
   text = strip(text, true, true);
-  if (base != 0 && (base < 2 || base > 36)) {
-    fail(fmt::format("int(): the base is {}, expected 0 or 2 to 36", base));
-  }
+  if (base != 0 && (base < 2 || base > 36)) return std::nullopt;
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   const int prefix = base_of_prefix(text);

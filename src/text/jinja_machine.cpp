@@ -146,7 +146,9 @@ Value Machine::conditional(const ConditionalNode& node) {
   if (evaluate(*node.test).truthy()) return evaluate(*node.value);
   if (node.otherwise) return evaluate(*node.otherwise);
   return Value::undefined(
-      "the inline if-expression evaluated to false and no else section was defined.");
+      fmt::format("the inline if-expression on line {} evaluated to false and no else section was "
+                  "defined.",
+                  node.test->line));
 }
 
 CallArguments Machine::arguments(const CallSyntax& syntax) {

@@ -82,7 +82,12 @@ void append_namespace(TextBuilder& out, const Namespace& space) {
   out += "}>";
 }
 
-void append_range(TextBuilder& out, const ValueList& items) {
+void append_range(TextBuilder& out, const Sequence& range) {
+  if (!range.shown.empty()) {
+    out += range.shown;
+    return;
+  }
+  const ValueList& items = range.items;
   const auto at = [&](size_t i) { return items[i].get<int64_t>(); };
   if (items.empty()) {
     out += "range(0, 0)";
@@ -107,7 +112,7 @@ void append_sequence(TextBuilder& out, const Sequence& sequence) {
       out += sequence.items.size() == 1 ? ",)" : ")";
       return;
     case SequenceKind::Range:
-      append_range(out, sequence.items);
+      append_range(out, sequence);
       return;
     case SequenceKind::Keys:
       out += "dict_keys([";

@@ -218,7 +218,8 @@ Value to_integer(Runtime& runtime, const Arguments& a) {
     result = whole(a[0].get<double>());
   } else if (a[0].is_text()) {
     runtime.budget.scan(a[0].bytes().size());
-    result = parse_integer(a[0].bytes(), a.integer(2, 10, "int: base"));
+    const auto base = a.has(2) ? a[2].as_integer() : 10;
+    if (base) result = parse_integer(a[0].bytes(), *base);  // any other base is no number, no error
     if (!result) {
       if (const auto real = parse_real(a[0].bytes())) result = whole(*real);
     }

@@ -80,11 +80,11 @@ Value Value::text(std::string bytes, bool safe) {
   return Value(Text{std::make_shared<const std::string>(std::move(bytes)), safe});
 }
 
-Value Value::sequence(SequenceKind kind, ValueList items) {
+Value Value::sequence(SequenceKind kind, ValueList items, std::string shown) {
   int inner = 0;
   for (const Value& item : items) inner = std::max(inner, item.depth());
-  return Value(Data(
-      std::make_shared<const Sequence>(Sequence{kind, nested_depth(inner), std::move(items)})));
+  return Value(Data(std::make_shared<const Sequence>(
+      Sequence{kind, nested_depth(inner), std::move(items), std::move(shown)})));
 }
 
 bool Value::is_sequence(SequenceKind kind) const {

@@ -61,7 +61,7 @@ class Value {
   static Value list(ValueList items) { return sequence(SequenceKind::List, std::move(items)); }
   static Value tuple(ValueList items) { return sequence(SequenceKind::Tuple, std::move(items)); }
   // Throws Error{BadInput} when the items nest deeper than kMaxValueDepth.
-  static Value sequence(SequenceKind kind, ValueList items);
+  static Value sequence(SequenceKind kind, ValueList items, std::string shown = {});
 
   bool is_undefined() const { return holds<Undefined>(); }
   bool is_none() const { return holds<None>(); }
@@ -110,6 +110,7 @@ struct Sequence {
   SequenceKind kind;
   int depth;
   ValueList items;
+  std::string shown;            // Range only: how it prints; empty: found from the items
   mutable size_t consumed = 0;  // Generator only: items already taken, by any reader
 };
 
