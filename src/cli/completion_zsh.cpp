@@ -63,8 +63,8 @@ std::string positional_spec(const Positional& one, size_t index) {
   else if (one.path)
     action = "_files";
   const std::string place = one.repeated ? "*" : fmt::format("{}", index + 1);
-  return fmt::format(" \\\n        '{}{}{}:{}'", place, one.required ? ":" : "::", escape(one.name),
-                     action);
+  return fmt::format(" \\\n        '{}{}{}:{}'", place,
+                     one.required ? ":" : "::", escape(positional_word(one)), action);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ const Flag& help_flag() {
                          .letter = 'h',
                          .kind = FlagKind::Text,
                          .metavar = "WORD",
-                         .help = "Show this help, or only the flags about WORD",
+                         .help = "show this help, or only the flags about WORD",
                          .implicit = "",
                          .group = "Help"};
   return flag;

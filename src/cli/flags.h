@@ -47,7 +47,7 @@ struct Flag {
 
 // A word without dashes. Only the last one of a command may be repeated.
 struct Positional {
-  std::string_view name;       // shown in capitals: "MODEL"
+  std::string_view name;       // "model"; shown in capitals
   std::string_view help = {};  // one sentence, without a full stop
   bool required = true;
   bool repeated = false;       // takes all remaining words

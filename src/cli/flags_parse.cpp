@@ -7,6 +7,7 @@
 
 #include "cli/flags_lookup.h"
 #include "cli/flags_value.h"
+#include "cli/help_format.h"
 
 namespace octet {
 namespace po = boost::program_options;
@@ -206,9 +207,10 @@ class ArgsBuilder {
       }
     }
     if (taken.empty() && one.required) {
-      throw_error(Code::BadInput,
-                  fmt::format("'octet {}' needs {}: {}", spec_.name, one.name, one.help),
-                  fmt::format("'octet {} --help' shows how", spec_.name));
+      throw_error(
+          Code::BadInput,
+          fmt::format("'octet {}' needs {}: {}", spec_.name, positional_word(one), one.help),
+          fmt::format("'octet {} --help' shows how", spec_.name));
     }
     if (!taken.empty()) args_.arguments_[std::string(one.name)] = std::move(taken);
   }
@@ -218,8 +220,8 @@ class ArgsBuilder {
     if (choices.empty() || std::find(choices.begin(), choices.end(), word) != choices.end()) return;
     const auto found = nearest(word, choices);
     throw_error(Code::BadInput,
-                fmt::format("{} of 'octet {}' is one of {}, got '{}'", one.name, spec_.name,
-                            fmt::join(choices, ", "), word),
+                fmt::format("{} of 'octet {}' is one of {}, got '{}'", positional_word(one),
+                            spec_.name, fmt::join(choices, ", "), word),
                 found ? fmt::format("did you mean {}?", *found) : std::string());
   }
 

@@ -261,10 +261,12 @@ TEST(Flags, RefusesOtherWordsThanTheChoicesOfAPositional) {
   const CommandSpec spec{
       .name = "completion",
       .summary = "s",
-      .positionals = {{.name = "SHELL", .help = "h", .choices = {"bash", "zsh", "fish"}}}};
-  EXPECT_EQ(parsed(spec, {"zsh"}).argument("SHELL"), "zsh");
-  EXPECT_THAT(refusal(spec, {"bsh"}),
-              HasSubstr("is one of bash, zsh, fish, got 'bsh' | did you mean bash?"));
+      .positionals = {{.name = "shell", .help = "h", .choices = {"bash", "zsh", "fish"}}}};
+  EXPECT_EQ(parsed(spec, {"zsh"}).argument("shell"), "zsh");
+  EXPECT_THAT(
+      refusal(spec, {"bsh"}),
+      HasSubstr(
+          "SHELL of 'octet completion' is one of bash, zsh, fish, got 'bsh' | did you mean bash?"));
 }
 
 TEST(Flags, FindsCommandsAndSuggestsThem) {

@@ -104,7 +104,7 @@ inline const ProgramSpec& program() {
   static const CommandSpec completion{
       .name = "completion",
       .summary = "Print a completion script: it's for a shell",
-      .positionals = {{.name = "SHELL", .help = "The shell", .choices = {"bash", "zsh", "fish"}}}};
+      .positionals = {{.name = "shell", .help = "The shell", .choices = {"bash", "zsh", "fish"}}}};
   static const ProgramSpec spec{.name = "octet",
                                 .version = "1.2.3",
                                 .summary = "FP8 inference",

@@ -116,7 +116,7 @@ std::string markdown_command(const ProgramSpec& program, const CommandSpec& spec
   if (!spec.description.empty()) text += fmt::format("\n{}\n", spec.description);
   if (!spec.positionals.empty()) text += "\n| Argument | Meaning |\n|---|---|\n";
   for (const Positional& one : spec.positionals) {
-    text += fmt::format("| `{}` | {} |\n", one.name, prose(positional_sentence(one)));
+    text += fmt::format("| `{}` | {} |\n", positional_word(one), prose(positional_sentence(one)));
   }
   for (const auto& [name, flags] : flag_groups(spec)) {
     text += fmt::format("\n| {} | Meaning |\n|---|---|\n", name);
@@ -153,7 +153,7 @@ std::string help_text(const ProgramSpec& program, const CommandSpec& spec, std::
   if (!spec.description.empty()) text += "\n" + wrap(spec.description, kWidth, 0);
   if (!spec.positionals.empty()) text += "\nArguments:\n";
   for (const Positional& one : spec.positionals) {
-    text += row(std::string(one.name), positional_sentence(one), kSentenceColumn);
+    text += row(positional_word(one), positional_sentence(one), kSentenceColumn);
   }
   for (const auto& [name, flags] : flag_groups(spec)) {
     text += fmt::format("\n{}:\n", name);

@@ -1,6 +1,7 @@
 #include "cli/help_format.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "cli/flags_lookup.h"
 #include "cli/flags_value.h"
@@ -87,10 +88,17 @@ const std::vector<ExitNote>& exits_of(const CommandSpec& spec) {
   return spec.exits.empty() ? standard_exits() : spec.exits;
 }
 
+std::string positional_word(const Positional& positional) {
+  std::string word(positional.name);
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return word;
+}
+
 std::string usage_line(const ProgramSpec& program, const CommandSpec& spec) {
   std::string line = fmt::format("{} {} [FLAGS]", program.name, spec.name);
   for (const Positional& one : spec.positionals) {
-    const std::string name = fmt::format("{}{}", one.name, one.repeated ? " ..." : "");
+    const std::string name = fmt::format("{}{}", positional_word(one), one.repeated ? " ..." : "");
     line += one.required ? fmt::format(" {}", name) : fmt::format(" [{}]", name);
   }
   return line;

@@ -14,6 +14,9 @@ namespace octet {
 const std::vector<ExitNote>& standard_exits();
 const std::vector<ExitNote>& exits_of(const CommandSpec& spec);
 
+// "MODEL" for the positional "model".
+std::string positional_word(const Positional& positional);
+
 // "octet run [FLAGS] MODEL [MORE ...]".
 std::string usage_line(const ProgramSpec& program, const CommandSpec& spec);
 

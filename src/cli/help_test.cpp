@@ -37,6 +37,13 @@ TEST(Help, ShowsUsageArgumentsFlagsDefaultsExamplesAndExits) {
   EXPECT_THAT(text, HasSubstr("\n  130   interrupted by the user\n"));
 }
 
+TEST(Help, ShowsPositionalsInCapitalsWithTheirChoices) {
+  const std::string text = help_text(program(), find_command(program(), "completion"));
+  EXPECT_THAT(text, HasSubstr("Usage: octet completion [FLAGS] SHELL\n"));
+  EXPECT_THAT(text, HasSubstr("  SHELL                             The shell (one of: bash, zsh, "
+                              "fish)\n"));
+}
+
 TEST(Help, GroupsFlagsInTableOrderAndTakesTheCommandsOwnExits) {
   const std::string text = help_text(program(), run());
   const size_t options = text.find("\nOptions:\n");

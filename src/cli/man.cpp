@@ -130,7 +130,7 @@ std::string man_page(const ProgramSpec& program, const CommandSpec& spec) {
       spec.description.empty() ? roff(spec.summary) + ".\n" : paragraphs(spec.description));
   if (!spec.positionals.empty()) text += ".SH ARGUMENTS\n";
   for (const Positional& one : spec.positionals) {
-    text += tagged(one.name, positional_sentence(one));
+    text += tagged(positional_word(one), positional_sentence(one));
   }
   text += flag_section(spec) + example_section(spec.examples) + exit_section(exits_of(spec));
   return text + fmt::format(".SH SEE ALSO\n.BR {} (1)\n", program.name);
