@@ -237,18 +237,24 @@ void measure(const LinearKernel& kernel, Subject& subject, const std::string& we
   const Peak peak = peak_of(kernel.needs);
   volatile uint64_t sink = 0;
   constexpr int64_t kPeakRounds = 20000;
-  Samples subject_time, read1, read4, spin;
+  const bool avx2 = probe_cpu().features.has(Feature::Avx2);
+  Samples subject_time, reads[std::size(kReads)], spin;
   for (int round = 0; round < options.rounds; ++round) {
     sample(options, subject_time, [&] { subject.run(); });
-    for (int streams : {1, 4}) {
+    for (Read how : kReads) {
       const std::byte* layer = subject.next_layer();
-      sample(options, streams == 1 ? read1 : read4, [&] {
+      sample(options, reads[static_cast<int>(how)], [&] {
         pool.run([&](int t) {
-          sink = sink ^ read_memory(layer + share * static_cast<size_t>(t), share, streams);
+          sink = sink ^ read_memory(layer + share * static_cast<size_t>(t), share, how, avx2);
         });
       });
     }
     sample(options, spin, [&] { pool.run([&](int) { spin_peak(peak, kPeakRounds); }); });
+  }
+  double best_read = reads[0].best(), median_read = reads[0].median();
+  for (const Samples& read : reads) {
+    best_read = std::min(best_read, read.best());
+    median_read = std::min(median_read, read.median());
   }
   const auto bytes = static_cast<double>(share) * threads;
   const double layer = static_cast<double>(subject.layer_bytes());
@@ -263,8 +269,8 @@ void measure(const LinearKernel& kernel, Subject& subject, const std::string& we
   };
   fmt::print("{} {} N={} K={} M={} threads={}\n", kernel.name, weights, options.n, options.k, m,
              threads);
-  line("best", subject_time.best(), std::min(read1.best(), read4.best()), spin.best());
-  line("median", subject_time.median(), std::min(read1.median(), read4.median()), spin.median());
+  line("best", subject_time.best(), best_read, spin.best());
+  line("median", subject_time.median(), median_read, spin.median());
   std::fflush(stdout);
 }
 

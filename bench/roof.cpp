@@ -10,27 +10,53 @@ namespace {
 // Keeps a vector's value without storing it.
 #define OCTET_KEEP(v) asm volatile("" : "+x"(v))
 
-uint64_t read_words(const uint64_t* p, size_t words, int streams) {
-  // SSE2 is enough to load as fast as memory delivers.
-  const auto* q = reinterpret_cast<const __m128i*>(p);
-  const size_t vectors = words / 2;
-  __m128i sum[4] = {_mm_setzero_si128(), _mm_setzero_si128(), _mm_setzero_si128(),
-                    _mm_setzero_si128()};
-  const size_t step = streams == 1 ? 4 : vectors / 4;
-  const size_t count = streams == 1 ? vectors / 4 : step;
-  const size_t advance = streams == 1 ? 4 : 1;
-  for (size_t i = 0; i < count; ++i) {
-    const __m128i* at = q + i * advance;
-    const size_t apart = streams == 1 ? 1 : step;
-    sum[0] = _mm_xor_si128(sum[0], _mm_loadu_si128(at));
-    sum[1] = _mm_xor_si128(sum[1], _mm_loadu_si128(at + apart));
-    sum[2] = _mm_xor_si128(sum[2], _mm_loadu_si128(at + 2 * apart));
-    sum[3] = _mm_xor_si128(sum[3], _mm_loadu_si128(at + 3 * apart));
-  }
-  const __m128i all = _mm_xor_si128(_mm_xor_si128(sum[0], sum[1]), _mm_xor_si128(sum[2], sum[3]));
-  return static_cast<uint64_t>(_mm_cvtsi128_si64(all)) ^
-         static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(all, all)));
+// Runs of 64-byte lines: line i of stream s is at (s * apart + i * advance) lines.
+struct Walk {
+  size_t count, advance, apart;
+  int64_t ahead;  // bytes from a load to its prefetch
+};
+
+Walk walk_of(size_t bytes, Read how) {
+  const size_t lines = bytes / 64;
+  if (how == Read::OneStream) return {lines / 4, 4, 1, 0};
+  return {lines / 4, 1, lines / 4, how == Read::FourStreams ? 0 : 1024};
 }
+
+uint64_t read_sse(const char* p, const Walk& walk) {
+  __m128i sum = _mm_setzero_si128();
+  for (size_t i = 0; i < walk.count; ++i) {
+    for (size_t s = 0; s < 4; ++s) {
+      const char* line = p + (s * walk.apart + i * walk.advance) * 64;
+      if (walk.ahead != 0) _mm_prefetch(line + walk.ahead, _MM_HINT_T0);
+      const auto* q = reinterpret_cast<const __m128i*>(line);
+      sum = _mm_xor_si128(sum, _mm_xor_si128(_mm_loadu_si128(q), _mm_loadu_si128(q + 1)));
+      sum = _mm_xor_si128(sum, _mm_xor_si128(_mm_loadu_si128(q + 2), _mm_loadu_si128(q + 3)));
+    }
+  }
+  return static_cast<uint64_t>(_mm_cvtsi128_si64(sum)) ^
+         static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_unpackhi_epi64(sum, sum)));
+}
+
+OCTET_ISA_BEGIN("avx2")
+uint64_t read_avx2(const char* p, const Walk& walk) {
+  __m256i sum[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
+                    _mm256_setzero_si256()};
+  for (size_t i = 0; i < walk.count; ++i) {
+#pragma GCC unroll 4
+    for (size_t s = 0; s < 4; ++s) {
+      const char* line = p + (s * walk.apart + i * walk.advance) * 64;
+      if (walk.ahead != 0) _mm_prefetch(line + walk.ahead, _MM_HINT_T0);
+      const auto* q = reinterpret_cast<const __m256i*>(line);
+      sum[s] = _mm256_xor_si256(sum[s],
+                                _mm256_xor_si256(_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1)));
+    }
+  }
+  const __m256i all =
+      _mm256_xor_si256(_mm256_xor_si256(sum[0], sum[1]), _mm256_xor_si256(sum[2], sum[3]));
+  return static_cast<uint64_t>(_mm256_extract_epi64(all, 0) ^ _mm256_extract_epi64(all, 1) ^
+                               _mm256_extract_epi64(all, 2) ^ _mm256_extract_epi64(all, 3));
+}
+OCTET_ISA_END
 
 double spin_sse(int64_t rounds) {
   __m128 sums[12];
@@ -96,8 +122,10 @@ OCTET_ISA_END
 
 }  // namespace
 
-uint64_t read_memory(const void* data, size_t bytes, int streams) {
-  return read_words(static_cast<const uint64_t*>(data), bytes / 8, streams);
+uint64_t read_memory(const void* data, size_t bytes, Read how, bool avx2) {
+  const auto* p = static_cast<const char*>(data);
+  const Walk walk = walk_of(bytes, how);
+  return avx2 ? read_avx2(p, walk) : read_sse(p, walk);
 }
 
 Peak peak_of(Features needs) {

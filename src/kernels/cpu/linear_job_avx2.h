@@ -11,16 +11,22 @@ struct Job {
   const Plan* plan;
   const Piece* pieces;  // [plan->k.pieces]
   const Chunk* chunks;  // [plan->k.chunks]
-  const float* x;       // [chunk][tile][step of chunk][token of tile][32]
+  const float* x;       // panels: [chunk][tile][step of chunk][token of tile][32]; streams:
+                        // [tile][step][token of tile][32]
   WeightScales weight_scales;
   InputScales input_scales;
   bool grouped;  // the input has several scales a row: they belong to the segments
-  float unit;    // product of the units of the decoders
+  float unit;    // product of the units of the decoders, a power of two
 
-  // x of one tile for one chunk; the tile begins at `token`.
-  const float* x_of(const Chunk& chunk, int64_t token) const {
-    return x + (chunk.x_step * plan->m + token * chunk.steps) * kStep;
+  // x of one tile, which begins at `token` and has `size` tokens, for one chunk.
+  const float* x_of(const Chunk& chunk, int64_t token, int64_t size) const {
+    return x + (plan->streams() ? token * plan->k.steps + chunk.x_step * size
+                                : chunk.x_step * plan->m + token * chunk.steps) *
+                   kStep;
   }
+  // What the sum over all segments of token m is multiplied with: the input's scale where it has
+  // one, and the decoders' unit, which costs no rounding.
+  float row_scale(int64_t m) const { return grouped ? unit : unit * input_scales.at(m, 0); }
   // The scale that belongs to a segment of token m.
   float segment_scale(int64_t m, const Piece& piece) const {
     return grouped ? input_scales.at(m, piece.input_col) : 1.0F;
@@ -78,18 +84,17 @@ OCTET_ALWAYS_INLINE void write_y(const Job& job, int64_t m, const int64_t rows[4
                                  __m128 sums) {
   alignas(16) float values[4];
   _mm_store_ps(values, sums);
-  const float input_scale = job.grouped ? 1.0F : job.input_scales.at(m, 0);
+  const float scale = job.row_scale(m);
   float* y = job.args->y + m * job.args->y_stride;
   for (int r = 0; r < count; ++r) {
-    const float value = values[r] * input_scale;
+    const float value = values[r] * scale;
     y[rows[r]] = job.weight->bias == nullptr ? value : value + job.weight->bias[rows[r]];
   }
 }
 
 // The same for four neighbours.
 OCTET_ALWAYS_INLINE void write_four(const Job& job, int64_t m, int64_t n, __m128 sums) {
-  const float input_scale = job.grouped ? 1.0F : job.input_scales.at(m, 0);
-  __m128 value = _mm_mul_ps(sums, _mm_set1_ps(input_scale));
+  __m128 value = _mm_mul_ps(sums, _mm_set1_ps(job.row_scale(m)));
   if (job.weight->bias != nullptr) value = _mm_add_ps(value, _mm_loadu_ps(job.weight->bias + n));
   _mm_storeu_ps(job.args->y + m * job.args->y_stride + n, value);
 }

@@ -28,13 +28,11 @@ template <class F>
 void decode_row(const typename F::Element* w, const Piece& piece, float* panel_row) {
   constexpr int64_t kStride = 4 * kStep;
   Watch watch{_mm256_setzero_si256()};
-  const int64_t whole = piece.length / kStep;
-  for (int64_t s = 0; s < whole; ++s) {
-    store_step(panel_row + s * kStride, F::decode(w + s * kStep, watch));
+  float* out = panel_row;
+  for (int64_t k = 0; k < piece.whole; k += kStep, out += kStride) {
+    store_step(out, F::decode(w + k, watch));
   }
-  if (const int64_t rest = piece.length % kStep; rest != 0) {
-    store_step(panel_row + whole * kStride, decode_part<F>(w + whole * kStep, rest, watch));
-  }
+  if (piece.rest != 0) store_step(out, decode_part<F>(w + piece.whole, piece.rest, watch));
   if constexpr (F::kWatched) {
     if (watch.saw_e4m3_nan()) plant_nan(w, piece.length, panel_row, kStride);
   }
@@ -55,7 +53,7 @@ OCTET_ALWAYS_INLINE void add_to_totals(const Job& job, const Piece& piece,
   const bool grouped = job.grouped;
   OCTET_UNROLL
   for (int r = 0; r < 4; ++r) {
-    const __m256 scale = _mm256_set1_ps(scales.row[r][piece.weight_col] * job.unit);
+    const __m256 scale = _mm256_set1_ps(scales.row[r][piece.weight_col]);
     OCTET_UNROLL
     for (int t = 0; t < T; ++t) {
       float* total = totals + (t * 4 + r) * 8;
@@ -143,7 +141,7 @@ template <int T>
 OCTET_ALWAYS_INLINE void multiply_tile(const Job& job, const Chunk& chunk,
                                        const GroupScales<4>& scales, const float* panel,
                                        int64_t token, Sums sums) {
-  const float* x = job.x_of(chunk, token);
+  const float* x = job.x_of(chunk, token, T);
   for (int64_t i = chunk.piece_begin; i < chunk.piece_end; ++i) {
     const Piece& piece = job.pieces[i];
     multiply_piece<T>(job, piece, scales, panel, x, token, sums);

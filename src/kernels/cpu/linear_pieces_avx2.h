@@ -18,6 +18,8 @@ struct Piece {
   int64_t k = 0;           // first column
   int64_t length = 0;      // columns, at least 1, at most kChunkSteps * kStep
   int64_t steps = 0;       // ceil(length / kStep)
+  int64_t whole = 0;       // columns in whole steps
+  int64_t rest = 0;        // columns after them
   int64_t weight_col = 0;  // column of the weight's scale grid
   int64_t input_col = 0;   // column of the input's scale grid
   bool begins = false;     // the first piece of its segment
@@ -48,6 +50,8 @@ inline Pieces make_pieces(const LinearProblem& problem, Piece* pieces, Chunk* ch
       piece.k = k;
       piece.length = s.end - k < kChunkSteps * kStep ? s.end - k : kChunkSteps * kStep;
       piece.steps = (piece.length + kStep - 1) / kStep;
+      piece.whole = piece.length / kStep * kStep;
+      piece.rest = piece.length - piece.whole;
       piece.weight_col = s.weight_col;
       piece.input_col = s.input_col;
       piece.begins = k == s.begin;

@@ -48,7 +48,7 @@ void pack_tiles(const Job& job, float* packed, int64_t begin, int64_t end) {
     const int64_t token = tiles.first(i), size = tiles.size(i);
     for (int64_t c = 0; c < job.plan->k.chunks; ++c) {
       const Chunk& chunk = job.chunks[c];
-      float* out = packed + (job.x_of(chunk, token) - job.x);
+      float* out = packed + (job.x_of(chunk, token, size) - job.x);
       for (int64_t p = chunk.piece_begin; p < chunk.piece_end; ++p) {
         const Piece& piece = job.pieces[p];
         for (int64_t t = 0; t < size; ++t) {

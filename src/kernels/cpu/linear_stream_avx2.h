@@ -38,8 +38,10 @@ OCTET_ALWAYS_INLINE void add_step(const Step& w, const float* x, __m256 lanes[T]
 template <class F, int R, int T>
 OCTET_ALWAYS_INLINE const float* add_piece(const Piece& piece, const typename F::Element* const* w,
                                            const float* x, Watch& watch, __m256 lanes[R][T]) {
-  const int64_t whole = piece.k + piece.length / kStep * kStep;
+  const int64_t whole = piece.k + piece.whole;
   for (int64_t k = piece.k; k < whole; k += kStep, x += T * kStep) {
+    // One index for all rows: g++ would keep a pointer for each and spend an addition on each.
+    asm volatile("" : "+r"(k));
     OCTET_UNROLL
     for (int r = 0; r < R; ++r) {
       _mm_prefetch(reinterpret_cast<const char*>(w[r] + k) + kPrefetchBytes, _MM_HINT_T0);
@@ -48,10 +50,10 @@ OCTET_ALWAYS_INLINE const float* add_piece(const Piece& piece, const typename F:
       asm volatile("" ::: "memory");
     }
   }
-  if (const int64_t rest = piece.length % kStep; rest != 0) {
+  if (piece.rest != 0) {
     OCTET_UNROLL
     for (int r = 0; r < R; ++r) {
-      add_step<T>(decode_part<F>(w[r] + whole, rest, watch), x, lanes[r]);
+      add_step<T>(decode_part<F>(w[r] + whole, piece.rest, watch), x, lanes[r]);
     }
     x += T * kStep;
   }
@@ -78,21 +80,19 @@ void stream_group(const Job& job, const Rows& rows, int64_t group, int64_t m) {
     OCTET_UNROLL
     for (int r = 0; r < R; ++r) lanes[r][t] = _mm256_setzero_ps();
   }
-  for (const Chunk* chunk = job.chunks; chunk != job.chunks + job.plan->k.chunks; ++chunk) {
-    const float* x = job.x_of(*chunk, m);
-    for (int64_t i = chunk->piece_begin; i < chunk->piece_end; ++i) {
-      const Piece& piece = job.pieces[i];
-      x = add_piece<F, R, T>(piece, w, x, watch, lanes);
-      if (!piece.ends) continue;
+  const float* x = job.x + m * job.plan->k.steps * kStep;
+  const Piece* const end = job.pieces + job.plan->k.pieces;
+  for (const Piece* piece = job.pieces; piece != end; ++piece) {
+    x = add_piece<F, R, T>(*piece, w, x, watch, lanes);
+    if (!piece->ends) continue;
+    OCTET_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const __m256 scale = _mm256_set1_ps(scales.row[r][piece->weight_col]);
       OCTET_UNROLL
-      for (int r = 0; r < R; ++r) {
-        const __m256 scale = _mm256_set1_ps(scales.row[r][piece.weight_col] * job.unit);
-        OCTET_UNROLL
-        for (int t = 0; t < T; ++t) {
-          totals[t][r] = scaled_add(lanes[r][t], scale, job.grouped,
-                                    _mm256_set1_ps(job.segment_scale(m + t, piece)), totals[t][r]);
-          lanes[r][t] = _mm256_setzero_ps();
-        }
+      for (int t = 0; t < T; ++t) {
+        totals[t][r] = scaled_add(lanes[r][t], scale, job.grouped,
+                                  _mm256_set1_ps(job.segment_scale(m + t, *piece)), totals[t][r]);
+        lanes[r][t] = _mm256_setzero_ps();
       }
     }
   }
