@@ -4,7 +4,7 @@
 function(octet_layer NAME)
   cmake_parse_arguments(ARG "OBJECT" "" "DEPS;LIBS;TEST_LIBS" ${ARGN})
   string(REPLACE "/" "_" ID ${NAME})
-  file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${NAME}/*.cpp)
+  file(GLOB SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${NAME}/*.cpp)
   set(TESTS ${SOURCES})
   list(FILTER SOURCES EXCLUDE REGEX "_(test|bench)\\.cpp$")
   list(FILTER SOURCES EXCLUDE REGEX "/main\\.cpp$")

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Installs, builds and runs every test of Octet. May be run again at any time. The last line is ctest's summary of all tests.
+# Usage: check.sh [STAGE...]   stages: style release docs sanitize threads tidy   (default: all)
+set -euo pipefail
+cd "$(dirname "$0")"
+
+jobs=$(nproc)
+stages=("$@")
+[ ${#stages[@]} -eq 0 ] && stages=(style release docs sanitize threads tidy)
+logs=build/check
+mkdir -p $logs
+report=()
+current=
+
+finish() {
+  local status=$?
+  if [ $status -ne 0 ]; then
+    printf '\ncheck: stage "%s" failed; its output is above and in %s/%s.log\n' "$current" "$logs" "$current" >&2
+    printf '0 passed, 1 failed\n'
+  fi
+  exit $status
+}
+trap finish EXIT
+
+# Runs a stage with its output in a log that is shown when the stage fails.
+run_stage() {
+  current=$1
+  local start=$SECONDS
+  printf '== %s\n' "$1"
+  if ! "stage_$1" >"$logs/$1.log" 2>&1; then
+    tail -n 80 "$logs/$1.log" >&2
+    return 1
+  fi
+  report+=("$(printf '%-10s %5d s' "$1" $((SECONDS - start)))")
+  printf '   %d s\n' $((SECONDS - start))
+}
+
+sources() { git ls-files '*.cpp' '*.h'; }
+
+stage_style() {
+  tools/check_layers.py
+  sources | xargs clang-format --dry-run -Werror
+}
+
+stage_release() {
+  tools/get_smollm2.py models/SmolLM2-135M-Instruct
+  cmake --preset release
+  cmake --build --preset release -j "$jobs"
+  # Everything but the tests that a benchmark of the machine would disturb runs beside each other.
+  ctest --test-dir build/release -j "$jobs" --output-on-failure --no-tests=error
+}
+
+stage_docs() {
+  tools/gen_docs.sh build/release/octet --check
+}
+
+stage_sanitize() {
+  cmake --preset dev
+  cmake --build --preset dev -j "$jobs"
+  UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build/dev -j "$jobs" -LE 'emulated|slow' --output-on-failure --no-tests=error
+}
+
+stage_threads() {
+  cmake --preset tsan
+  cmake --build --preset tsan -j "$jobs" --target base_test engine_test threads_test
+  ctest --test-dir build/tsan -j "$jobs" -L threads --output-on-failure --no-tests=error
+}
+
+stage_tidy() {
+  tools/tidy.sh build/release "$jobs"
+}
+
+tools/install_packages.sh check
+for stage in "${stages[@]}"; do run_stage "$stage"; done
+
+printf '\nseconds of each stage\n'
+printf '  %s\n' "${report[@]}"
+printf '\nNext: ./quickstart.sh answers a question with a real model; HACKING.md says how to add a kernel, a format, a model.\n'
+summary=$logs/release.log
+if [ -f "$summary" ]; then
+  grep -E '^[0-9]+% tests passed' "$summary" | tail -n 1
+else
+  printf '%d passed, 0 failed\n' ${#stages[@]}
+fi
