@@ -1,5 +1,7 @@
 #pragma once
-// The normalizer part of tokenizer.json: none, or NFC.
+// The normalizer part of tokenizer.json: none, or NFC. Form C is that of utf8proc's Unicode version
+// (15 in Debian 12); the reference's tables are older, so runs of combining marks that are newer
+// than those may be ordered otherwise there.
 #include <string>
 #include <string_view>
 

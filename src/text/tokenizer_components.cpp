@@ -1,4 +1,6 @@
 // The small parts of tokenizer.json: normalizer, pre_tokenizer, post_processor, decoder.
+#include <simdjson.h>
+
 #include <array>
 #include <utility>
 

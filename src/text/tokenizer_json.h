@@ -1,8 +1,6 @@
 #pragma once
 // tokenizer.json as values. Everything that would change a token and is not understood is refused
 // by its name.
-#include <simdjson.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +12,10 @@
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer_added.h"
 #include "text/tokenizer_vocab.h"
+
+namespace simdjson {
+class padded_string_view;
+}
 
 namespace octet {
 

@@ -1,6 +1,4 @@
 // What a tokenizer.json may say, and how it is refused.
-#include "text/tokenizer_json.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

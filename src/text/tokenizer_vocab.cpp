@@ -112,6 +112,11 @@ void Vocab::add(std::string_view text, int32_t id) {
   }
 }
 
+void Vocab::reserve(size_t tokens, size_t bytes) {
+  entries_.reserve(tokens);
+  arena_.reserve(bytes);
+}
+
 void Vocab::index() {
   slots_.assign(std::bit_ceil(std::max<size_t>(count_ * 2, 16)), Slot{});
   constexpr int32_t kBlock = 32;

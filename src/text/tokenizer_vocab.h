@@ -16,6 +16,8 @@ namespace octet {
 // Grows while a file is read, then index() makes it searchable. Ids may have holes.
 class Vocab {
  public:
+  // Makes room ahead for that many tokens of that many bytes in all.
+  void reserve(size_t tokens, size_t bytes);
   // Adds a token. Requires 0 <= id < 2^31. Throws BadInput when the id is taken.
   void add(std::string_view text, int32_t id);
   // Builds the search table. Throws BadInput when two ids have the same text.
