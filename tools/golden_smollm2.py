@@ -21,9 +21,11 @@ only when missing). Writes testing/data/smollm2/golden.json:
       library      largest difference of a log-prob in `top` when transformers + compressed-tensors run the checkpoint
                    themselves; null where they cannot
       runs         the same computed again with the products of every linear layer added in other orders, all as right as
-                   the first: {"nll": one per run, "top_mean", "top_std": per position, over the first and these}
+                   the first: {"nll": one per run, "nll_noise", "top_noise": largest differences from the first, and with
+                   quantised activations "top_mean", "top_std": per position, over the first and these}
       first_layers where activations are quantised: per number of layers kept (embedding, layers, final norm, head)
-                   {"nll", "top", "nll_noise", "top_noise"}, noise being the largest difference among the runs
+                   {"nll", "top", "nll_noise", "top_noise"}: noise being the largest difference among five runs, of the NLL
+                   and per position
 
 Activation quantisation is a step function. A sum in another order moves an activation over a rounding boundary of e4m3 now
 and then, that token then differs by about 0.3 % in the next layer, there some per cent of its codes move, and after a few
@@ -127,10 +129,14 @@ class Listing:
         """[[id, logprob] x TOP] per position."""
         return [[[int(i), round(float(v), 5)] for i, v in zip(*row)] for row in zip(self._indices, self.values[0])]
 
-    def noise(self):
-        """The largest difference of a listed log-prob, and of the NLL, from the first run."""
-        top = max(float((run - self.values[0]).abs().max()) for run in self.values)
-        return {"nll_noise": float(f"{max(abs(x - self.nll[0]) for x in self.nll):.2g}"), "top_noise": float(f"{top:.2g}")}
+    def nll_noise(self):
+        """The largest difference of the NLL from the first run."""
+        return float(f"{max(abs(x - self.nll[0]) for x in self.nll):.2g}")
+
+    def top_noise(self):
+        """Per position, the largest difference of a listed log-prob from the first run."""
+        worst = (torch.stack(self.values) - self.values[0]).abs().amax((0, 2))
+        return [float(f"{float(x):.2g}") for x in worst]
 
 
 def add_least_gaps(model, prompts, continuations, runs):
@@ -167,7 +173,7 @@ def measure(name, folder, activations, ids, positions, prompts):
         "top": listing.top(),
         "greedy": [greedy(model, prompt["ids"]) for prompt in prompts],
         "library": library,
-        "runs": {"nll": rounded(listing.nll[1:], 6), **listing.noise()},
+        "runs": {"nll": rounded(listing.nll[1:], 6), "nll_noise": listing.nll_noise(), "top_noise": max(listing.top_noise())},
     }
     add_least_gaps(model, prompts, entry["greedy"], RUNS[quantised])
     if quantised:
@@ -178,7 +184,8 @@ def measure(name, folder, activations, ids, positions, prompts):
             model.model.layers = model.model.layers[:count]
             model.config.num_hidden_layers = count
             cut = Listing(model, ids, positions, 4)
-            entry["first_layers"][str(count)] = {"nll": round(cut.nll[0], 6), "top": cut.top(), **cut.noise()}
+            entry["first_layers"][str(count)] = {
+                "nll": round(cut.nll[0], 6), "top": cut.top(), "nll_noise": cut.nll_noise(), "top_noise": cut.top_noise()}
     return entry
 
 
