@@ -12,7 +12,6 @@ namespace octet {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 // A bar on a fake terminal with a clock that the test moves.
 struct Fake {
