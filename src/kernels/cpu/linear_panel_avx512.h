@@ -6,7 +6,7 @@
 
 namespace octet::avx512 {
 
-OCTET_ISA_BEGIN(OCTET_ISA_AVX512BF16)
+OCTET_ISA_BEGIN(OCTET_LINEAR_ISA)
 
 // Rows of a panel: with a span of K it takes at most 260 KiB, part of the second-level cache.
 inline constexpr int64_t kPanelRows = 64;
@@ -83,23 +83,45 @@ OCTET_ALWAYS_INLINE void tile_piece(const std::byte* w, const std::byte* x, size
   }
 }
 
-// Tokens [m0, m0 + kTokens) times rows [n, n + rows) over one span; w: the first of four panel
+// Four panel rows, from `w` on, times kTokens tokens over one span.
+template <class Weights, int kTokens>
+OCTET_ALWAYS_INLINE void tile_span(const LinearJob& job, const Span& span,
+                                   const float* const (&scales)[4], const std::byte* w, int64_t m0,
+                                   __m128 (&value)[kTokens]) {
+  const std::byte* x = job.x + static_cast<size_t>(m0) * job.x_stride;
+  const auto multiply = [&](const Piece& piece, __m512(&sum)[4 * kTokens]) OCTET_LAMBDA_INLINE {
+    tile_piece<Weights, kTokens>(w, x + piece.chunk * (64 * Weights::kVectors), job.x_stride,
+                                 piece.chunks * Weights::kVectors, sum);
+    w += piece.chunks * (64 * Weights::kVectors);
+  };
+  if (span.end - span.begin == 1) {
+    __m512 sum[4 * kTokens];
+    multiply(*span.begin, sum);
+    const TileScales<kTokens> tile = piece_scales<kTokens>(job, *span.begin, scales, m0);
+    OCTET_UNROLL
+    for (int m = 0; m < kTokens; ++m) value[m] = fold_scaled<kTokens>(sum + 4 * m, tile, m);
+    return;
+  }
+  __m512 total[4 * kTokens];
+  set_zero(total);
+  for (const Piece* piece = span.begin; piece != span.end; ++piece) {
+    __m512 sum[4 * kTokens];
+    multiply(*piece, sum);
+    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, m0), total);
+  }
+  OCTET_UNROLL
+  for (int m = 0; m < kTokens; ++m) value[m] = fold_rows(total + 4 * m);
+}
+
+// Adds a span to tokens [m0, m0 + kTokens) of rows [n, n + rows) of y; w: the first of four panel
 // rows.
 template <class Weights, int kTokens>
 void tile(const LinearJob& job, const Span& span, const std::byte* w, int64_t m0, int64_t n,
           int rows) {
   const float* scales[4];
   for (int r = 0; r < 4; ++r) scales[r] = job.scales_of_row(n + std::min(r, rows - 1));
-  const std::byte* x = job.x + static_cast<size_t>(m0) * job.x_stride;
-  __m512 total[4 * kTokens];
-  set_zero(total);
-  for (const Piece* piece = span.begin; piece != span.end; ++piece) {
-    __m512 sum[4 * kTokens];
-    tile_piece<Weights, kTokens>(w, x + piece->chunk * (64 * Weights::kVectors), job.x_stride,
-                                 piece->chunks * Weights::kVectors, sum);
-    w += piece->chunks * (64 * Weights::kVectors);
-    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, m0), total);
-  }
+  __m128 value[kTokens];
+  tile_span<Weights, kTokens>(job, span, scales, w, m0, value);
   const auto mask = static_cast<__mmask8>((1U << rows) - 1U);
   const __m128 bias = span.last && job.weight.bias != nullptr
                           ? _mm_maskz_loadu_ps(mask, job.weight.bias + n)
@@ -107,10 +129,31 @@ void tile(const LinearJob& job, const Span& span, const std::byte* w, int64_t m0
   OCTET_UNROLL
   for (int m = 0; m < kTokens; ++m) {
     float* y = job.y(m0 + m) + n;
-    __m128 value = fold_rows(total + 4 * m);
-    if (!span.first) value = _mm_add_ps(_mm_maskz_loadu_ps(mask, y), value);
-    if (span.last) value = _mm_add_ps(value, bias);
-    _mm_mask_storeu_ps(y, mask, value);
+    __m128 sum = value[m];
+    if (!span.first) sum = _mm_add_ps(_mm_maskz_loadu_ps(mask, y), sum);
+    if (span.last) sum = _mm_add_ps(sum, bias);
+    _mm_mask_storeu_ps(y, mask, sum);
+  }
+}
+
+// Asks for share `part` of `parts` of the span of x that the tile after tokens [.., m0) reads. x of
+// a long prompt lies in the third cache or in DRAM, and a tile's first pass over it would wait
+// there.
+template <class Weights>
+OCTET_ALWAYS_INLINE void prefetch_tokens(const LinearJob& job, const Span& span, int64_t m0,
+                                         int64_t part, int64_t parts) {
+  constexpr int64_t kChunkBytes = 64 * Weights::kVectors;
+  const int64_t bytes =
+      (span.end[-1].chunk + span.end[-1].chunks - span.begin->chunk) * kChunkBytes;
+  const int64_t begin = bytes * part / parts / 64 * 64;
+  const int64_t end = bytes * (part + 1) / parts / 64 * 64;
+  const int64_t last = std::min(job.args.m, m0 + kTileTokens);
+  for (int64_t m = m0; m < last; ++m) {
+    const std::byte* x =
+        job.x + static_cast<size_t>(m) * job.x_stride + span.begin->chunk * kChunkBytes;
+    for (int64_t b = begin; b < end; b += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(x + b), _MM_HINT_T1);
+    }
   }
 }
 
@@ -120,6 +163,7 @@ void multiply_panel(const LinearJob& job, const Span& span, const std::byte* pan
                     int64_t rows) {
   for_token_tiles(job.args.m, [&]<int kTokens>(Tokens<kTokens>, int64_t m0) {
     for (int64_t r = 0; r < rows; r += 4) {
+      prefetch_tokens<Weights>(job, span, m0 + kTokens, r / 4, (rows + 3) / 4);
       tile<Weights, kTokens>(job, span, panel + static_cast<size_t>(r) * panel_stride<Weights>(),
                              m0, n + r, static_cast<int>(std::min<int64_t>(4, rows - r)));
     }

@@ -1,5 +1,5 @@
 // bfloat16 weights with a bfloat16 input, summed by vdpbf16ps.
-#include "kernels/cpu/linear_run_avx512.h"
+#include "kernels/cpu/linear_formats_avx512bf16.h"
 
 namespace octet {
 namespace {

@@ -31,7 +31,7 @@ size_t linear_scratch_bytes(const LinearProblem& problem, int64_t m, int threads
          static_cast<size_t>(threads) * panel_bytes<Weights>();
 }
 
-OCTET_ISA_BEGIN(OCTET_ISA_AVX512BF16)
+OCTET_ISA_BEGIN(OCTET_LINEAR_ISA)
 
 // Puts one row of x into the order of the weights; columns past K are zero.
 template <class Input>

@@ -8,7 +8,7 @@
 
 namespace octet::avx512 {
 
-OCTET_ISA_BEGIN(OCTET_ISA_AVX512BF16)
+OCTET_ISA_BEGIN(OCTET_LINEAR_ISA)
 
 // 2 KiB ahead in each of the four streams: about 40 lines in flight, more than a core can keep
 // open.
@@ -77,15 +77,24 @@ void stream_rows(const Weights& weights, const LinearJob& job, int64_t m0, const
   __m128 value[kTokens];
   for (int m = 0; m < kTokens; ++m) value[m] = _mm_setzero_ps();
   __m512 total[4 * kTokens];
-  set_zero(total);
+  bool starts_span = true;
   for (const Piece* piece = job.pieces; piece != job.pieces + job.piece_count; ++piece) {
     __m512 sum[4 * kTokens];
     stream_piece<Weights, kTokens>(weights, rows, x, job.x_stride, *piece, sum);
-    add_scaled<kTokens>(sum, piece_scales<kTokens>(job, *piece, scales, m0), total);
+    const TileScales<kTokens> tile = piece_scales<kTokens>(job, *piece, scales, m0);
+    if (starts_span && piece->ends_span) {
+      OCTET_UNROLL
+      for (int m = 0; m < kTokens; ++m) {
+        value[m] = _mm_add_ps(value[m], fold_scaled<kTokens>(sum + 4 * m, tile, m));
+      }
+      continue;
+    }
+    if (starts_span) set_zero(total);
+    add_scaled<kTokens>(sum, tile, total);
+    starts_span = piece->ends_span;
     if (!piece->ends_span) continue;
     OCTET_UNROLL
     for (int m = 0; m < kTokens; ++m) value[m] = _mm_add_ps(value[m], fold_rows(total + 4 * m));
-    set_zero(total);
   }
   for (int m = 0; m < kTokens; ++m) {
     alignas(16) float four[4];

@@ -1,8 +1,10 @@
 #pragma once
 // How partial sums become values of y, the same for every form and number of tokens:
 //   piece   16 lanes of sums, from zero, chunk after chunk
-//   span    total = fma(piece sums, weight scale * input scale, total), lane by lane, from zero
-//   fold    the 16 lanes by a fixed tree, then value += folded, span after span; the bias last
+//   span    of one piece: the lanes folded by a fixed tree, times weight scale * input scale
+//           of more: total = fma(piece sums, weight scale * input scale, total), lane by lane, from
+//           zero, then folded
+//   value   of span after span added, from zero; the bias last
 #include "kernels/cpu/linear_formats_avx512.h"
 #include "kernels/cpu/linear_job.h"
 
@@ -15,7 +17,7 @@ inline constexpr int64_t kTileTokens = 6;
 template <int kTokens>
 struct Tokens {};
 
-OCTET_ISA_BEGIN(OCTET_ISA_AVX512BF16)
+OCTET_ISA_BEGIN(OCTET_LINEAR_ISA)
 
 // Calls run(Tokens<count>, first) for tiles that cover tokens [0, m). They have nearly equal
 // heights: a tile of one or two tokens has too few independent sums to fill the pipeline.
@@ -70,6 +72,25 @@ OCTET_ALWAYS_INLINE TileScales<kTokens> piece_scales(const LinearJob& job, const
   return tile;
 }
 
+// Lane r is the sum of the 16 lanes of t[r]: within 128 bits (0 + 2) + (1 + 3), then quarters
+// (0 + 1) + (2 + 3).
+OCTET_ALWAYS_INLINE __m128 fold_rows(const __m512* t) {
+  const __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(t[0], t[1]), _mm512_unpackhi_ps(t[0], t[1]));
+  const __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(t[2], t[3]), _mm512_unpackhi_ps(t[2], t[3]));
+  const __m512d c = _mm512_castps_pd(a);
+  const __m512d d = _mm512_castps_pd(b);
+  const __m512 e = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(c, d)),
+                                 _mm512_castpd_ps(_mm512_unpackhi_pd(c, d)));
+  const __m128 low = _mm_add_ps(_mm512_castps512_ps128(e), _mm512_extractf32x4_ps(e, 1));
+  const __m128 high = _mm_add_ps(_mm512_extractf32x4_ps(e, 2), _mm512_extractf32x4_ps(e, 3));
+  return _mm_add_ps(low, high);
+}
+
+template <int kTokens>
+OCTET_ALWAYS_INLINE __m128 fold_scaled(const __m512* sum, const TileScales<kTokens>& tile, int m) {
+  return _mm_mul_ps(fold_rows(sum), _mm_load_ps(tile.of + 4 * m));
+}
+
 // total += sum * scale.
 template <int kTokens>
 OCTET_ALWAYS_INLINE void add_scaled(const __m512 (&sum)[4 * kTokens],
@@ -84,20 +105,6 @@ template <int kSums>
 OCTET_ALWAYS_INLINE void set_zero(__m512 (&sum)[kSums]) {
   OCTET_UNROLL
   for (int i = 0; i < kSums; ++i) sum[i] = _mm512_setzero_ps();
-}
-
-// Lane r is the sum of the 16 lanes of t[r]: within 128 bits (0 + 2) + (1 + 3), then quarters
-// (0 + 1) + (2 + 3).
-OCTET_ALWAYS_INLINE __m128 fold_rows(const __m512* t) {
-  const __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(t[0], t[1]), _mm512_unpackhi_ps(t[0], t[1]));
-  const __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(t[2], t[3]), _mm512_unpackhi_ps(t[2], t[3]));
-  const __m512d c = _mm512_castps_pd(a);
-  const __m512d d = _mm512_castps_pd(b);
-  const __m512 e = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(c, d)),
-                                 _mm512_castpd_ps(_mm512_unpackhi_pd(c, d)));
-  const __m128 low = _mm_add_ps(_mm512_castps512_ps128(e), _mm512_extractf32x4_ps(e, 1));
-  const __m128 high = _mm_add_ps(_mm512_extractf32x4_ps(e, 2), _mm512_extractf32x4_ps(e, 3));
-  return _mm_add_ps(low, high);
 }
 
 OCTET_ISA_END

@@ -1,6 +1,6 @@
 // FP8 weights of any scale geometry with a bfloat16 input, decoded to bfloat16 by table and summed
 // by vdpbf16ps. Products of codes and bfloat16 values are exact.
-#include "kernels/cpu/linear_run_avx512.h"
+#include "kernels/cpu/linear_formats_avx512bf16.h"
 
 namespace octet {
 namespace {

@@ -1,6 +1,6 @@
 // FP8 weights of any scale geometry with an FP8 input: both are decoded to bfloat16 by table, whose
 // products are exact, and summed by vdpbf16ps.
-#include "kernels/cpu/linear_run_avx512.h"
+#include "kernels/cpu/linear_formats_avx512bf16.h"
 
 namespace octet {
 namespace {

@@ -1,0 +1,30 @@
+// FP8 weights of any scale geometry with an FP8 input: both are decoded to float32 by table and
+// summed by fused multiply-adds.
+#include "kernels/cpu/linear_formats_avx512f32.h"
+
+namespace octet {
+namespace {
+
+constexpr LinearKernel kKernel{
+    .name = "cpu.linear.w8a8.f8.avx512",
+    .device = DeviceKind::Cpu,
+    .scheme = SchemeId::W8A8,
+    .preference = 231,
+    .needs = {Feature::Avx512, Feature::Avx512Vbmi},
+    .caps = {.weight_dtypes = {DType::F8E4M3, DType::F8E5M2},
+             .weight_scales = {Granularity::Tensor, Granularity::Row, Granularity::Group,
+                               Granularity::Block},
+             .scale_dtypes = {DType::F32, DType::F16, DType::BF16, DType::F8E8M0},
+             .activation_scales = {Granularity::Tensor, Granularity::Row, Granularity::Group},
+             .activation_dtypes = {DType::F8E4M3, DType::F8E5M2},
+             .inputs = {}},
+    .layout = kCheckpointLayout,
+    .error = {.lanes = 16, .roundings = 1, .batch_invariant = true},
+    .scratch_bytes = avx512::linear_scratch_bytes<avx512::F8ToF32>,
+    .pack = pack_in_place,
+    .run = avx512::run_linear<avx512::F8ToF32, avx512::F8ToF32>,
+};
+OCTET_KERNEL(kKernel);
+
+}  // namespace
+}  // namespace octet
