@@ -7,6 +7,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -99,7 +100,8 @@ struct Checkpoint::Impl {
 void Checkpoint::Impl::read_configs() {
   config = read_json_object(files.dir / "config.json");
   const auto generation_path = files.dir / "generation_config.json";
-  if (std::filesystem::exists(generation_path)) {
+  std::error_code unreadable;  // then it is not there
+  if (std::filesystem::exists(generation_path, unreadable)) {
     generation_config = read_json_object(generation_path);
   }
   try {
@@ -108,7 +110,7 @@ void Checkpoint::Impl::read_configs() {
     throw e.with((files.dir / "config.json").string());
   }
   const auto modelopt_path = files.dir / "hf_quant_config.json";
-  if (!quant.quantised() && std::filesystem::exists(modelopt_path)) {
+  if (!quant.quantised() && std::filesystem::exists(modelopt_path, unreadable)) {
     throw_error(Code::BadInput,
                 fmt::format("{}: quantisation \"modelopt\" is not supported; supported are "
                             "\"compressed-tensors\" and \"fp8\" in config.json",
