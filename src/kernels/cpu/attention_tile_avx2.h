@@ -5,7 +5,7 @@
 // fused instruction; K and V are converted once per tile. Order of sums, which no batch, tile or
 // thread changes: a logit is the tree sum of 8 lanes over head_dim; weights add up in 8 lanes by
 // token modulo 8 and then as a tree; values add up token by token.
-#include "kernels/cpu/attention_work.h"
+#include "kernels/cpu/attention_run.h"
 #include "kernels/cpu/vector_math_avx2.h"
 
 OCTET_ISA_BEGIN("avx2,fma,f16c")
@@ -15,9 +15,9 @@ namespace octet::cpu {
 struct TileBufferAvx2 {
   static constexpr int64_t kStrip = 16;  // tokens converted at a time: 8 KiB of K at head_dim 128
 
-  alignas(32) float q[kTilePairs * kTileMaxHeadDim];
-  alignas(32) float strip[kStrip * kTileMaxHeadDim];
-  alignas(32) float logits[kTilePairs * kKvSplit];  // then weights
+  alignas(64) float q[kTilePairs * kTileMaxHeadDim];
+  alignas(64) float strip[kStrip * kTileMaxHeadDim];
+  alignas(64) float logits[kTilePairs * kKvSplit];  // then weights
 };
 
 // Eight sums, one of each vector: lane i is the tree sum of a[i].
@@ -43,56 +43,42 @@ OCTET_ALWAYS_INLINE __m256 dot8_avx2(const float* q, const float* keys, int64_t 
   return sum_each_avx2(sums);
 }
 
-// The tile's queries, rows of `dim` floats padded with zeros.
-OCTET_ALWAYS_INLINE void load_queries_avx2(const Attention::Args& args, const AttentionWork& work,
-                                           const AttentionTile& tile, float* q, int64_t dim) {
-  for (int64_t p = 0; p < tile.count; ++p) {
-    const float* src =
-        args.q + work.row(tile, p) * args.q_stride + work.head(tile, p) * args.head_dim;
-    std::memcpy(q + p * dim, src, static_cast<size_t>(args.head_dim) * sizeof(float));
-    std::fill(q + p * dim + args.head_dim, q + (p + 1) * dim, 0.0F);
-  }
-}
-
-// Tokens [tokens.begin, tokens.end) of K or V as rows of `dim` floats padded with zeros.
+// Tokens [tokens.begin, tokens.end) of K or V as rows of job.dim floats padded with zeros.
 template <DType kType>
-OCTET_ALWAYS_INLINE void convert_avx2(const Attention::Args& args, const void* cache,
-                                      const AttentionTile& tile, TokenRange tokens, float* out,
-                                      int64_t dim) {
-  const int32_t* table = args.block_tables + tile.span->table * args.table_stride;
-  const int64_t whole = args.head_dim / 8 * 8;
-  for (int64_t token = tokens.begin; token < tokens.end; ++token, out += dim) {
-    const int64_t slot = table[token / args.block_size] * args.block_size + token % args.block_size;
-    const auto* src = static_cast<const KvElement<kType>*>(cache) +
-                      kv_offset(slot, tile.kv_head, args.block_size, args.kv_heads, args.head_dim);
+OCTET_ALWAYS_INLINE void convert_avx2(const TileJob& job, const void* cache, TokenRange tokens,
+                                      float* out) {
+  const int64_t head_dim = job.args.head_dim;
+  const int64_t whole = head_dim / 8 * 8;
+  for (int64_t token = tokens.begin; token < tokens.end; ++token, out += job.dim) {
+    const auto* src = static_cast<const KvElement<kType>*>(cache) + job.cache_offset(token);
     for (int64_t d = 0; d < whole; d += 8) {
       _mm256_store_ps(out + d, load_kv_avx2<kType>(src + d));
     }
-    if (whole < args.head_dim) {
-      _mm256_store_ps(out + whole, load_kv_tail_avx2<kType>(src + whole, args.head_dim - whole));
+    if (whole < head_dim) {
+      _mm256_store_ps(out + whole, load_kv_tail_avx2<kType>(src + whole, head_dim - whole));
     }
-    for (int64_t d = (args.head_dim + 7) / 8 * 8; d < dim; d += 8) {
+    for (int64_t d = (head_dim + 7) / 8 * 8; d < job.dim; d += 8) {
       _mm256_store_ps(out + d, _mm256_setzero_ps());
     }
   }
 }
 
-// Logits of every pair for `tokens` of one split, at logits[pair * kKvSplit + token - split begin].
+// Logits of every pair for `tokens` of one split, at logits[pair * kKvSplit + token - split.begin].
 template <DType kType>
-OCTET_ALWAYS_INLINE void logits_avx2(const Attention::Args& args, const AttentionWork& work,
-                                     const AttentionTile& tile, TokenRange split, TokenRange tokens,
-                                     TileBufferAvx2& buffer, int64_t dim) {
+OCTET_ALWAYS_INLINE void logits_avx2(const TileJob& job, TokenRange split, TokenRange tokens,
+                                     TileBufferAvx2& buffer) {
   constexpr int64_t kStrip = TileBufferAvx2::kStrip;
   // Strips begin at multiples of kStrip, whatever the window: logits stay inside the split's row.
   for (int64_t begin = tokens.begin / kStrip * kStrip; begin < tokens.end; begin += kStrip) {
     const TokenRange strip = intersect(tokens, {begin, begin + kStrip});
-    convert_avx2<kType>(args, args.k_cache, tile, strip, buffer.strip + (strip.begin - begin) * dim,
-                        dim);
-    for (int64_t p = 0; p < tile.count; ++p) {
-      const TokenRange seen = intersect(strip, work.sees(*tile.span, work.row(tile, p)));
+    convert_avx2<kType>(job, job.args.k_cache, strip,
+                        buffer.strip + (strip.begin - begin) * job.dim);
+    for (int64_t p = 0; p < job.tile.count; ++p) {
+      const TokenRange seen = intersect(strip, job.sees(p));
       float* out = buffer.logits + p * kKvSplit + begin - split.begin;
       for (int64_t t = (seen.begin - begin) / 8 * 8; t < seen.end - begin; t += 8) {
-        _mm256_store_ps(out + t, dot8_avx2(buffer.q + p * dim, buffer.strip + t * dim, dim));
+        _mm256_store_ps(out + t,
+                        dot8_avx2(buffer.q + p * job.dim, buffer.strip + t * job.dim, job.dim));
       }
     }
   }
@@ -146,85 +132,74 @@ OCTET_ALWAYS_INLINE void add_values_avx2(const float* weights, int64_t tokens, c
   for (int i = 0; i < kVectors; ++i) _mm256_storeu_ps(out + 8 * i, sums[i]);
 }
 
-// The weighted sum of the values of `tokens`, added to each pair's out[pair * dim].
+// The weighted sum of the values of `tokens`, added to each pair's out[pair].
 template <DType kType>
-OCTET_ALWAYS_INLINE void values_avx2(const Attention::Args& args, const AttentionWork& work,
-                                     const AttentionTile& tile, TokenRange split, TokenRange tokens,
-                                     TileBufferAvx2& buffer, int64_t dim, float* const* out) {
+OCTET_ALWAYS_INLINE void values_avx2(const TileJob& job, TokenRange split, TokenRange tokens,
+                                     TileBufferAvx2& buffer, float* const* out) {
   constexpr int64_t kStrip = TileBufferAvx2::kStrip;
   for (int64_t begin = tokens.begin; begin < tokens.end; begin += kStrip) {
     const TokenRange strip = intersect(tokens, {begin, begin + kStrip});
-    convert_avx2<kType>(args, args.v_cache, tile, strip, buffer.strip, dim);
-    for (int64_t p = 0; p < tile.count; ++p) {
+    convert_avx2<kType>(job, job.args.v_cache, strip, buffer.strip);
+    for (int64_t p = 0; p < job.tile.count; ++p) {
       // Only tokens that the row sees: 0 times a foreign value that is not finite would be NaN.
-      const TokenRange seen = intersect(strip, work.sees(*tile.span, work.row(tile, p)));
+      const TokenRange seen = intersect(strip, job.sees(p));
       if (seen.empty()) continue;
       const float* weights = buffer.logits + p * kKvSplit + seen.begin - split.begin;
-      const float* values = buffer.strip + (seen.begin - strip.begin) * dim;
+      const float* values = buffer.strip + (seen.begin - strip.begin) * job.dim;
       const int64_t count = seen.end - seen.begin;
       int64_t d = 0;
-      for (; d + 64 <= dim; d += 64) {
-        add_values_avx2<8>(weights, count, values + d, dim, out[p] + d);
+      for (; d + 64 <= job.dim; d += 64) {
+        add_values_avx2<8>(weights, count, values + d, job.dim, out[p] + d);
       }
-      for (; d < dim; d += 16) {
-        add_values_avx2<2>(weights, count, values + d, dim, out[p] + d);
+      for (; d < job.dim; d += 16) {
+        add_values_avx2<2>(weights, count, values + d, job.dim, out[p] + d);
       }
     }
   }
 }
 
-// The partial result of every pair of a tile for the tokens of split `split`. heads[p] and out[p]
-// (dim floats) are written for the pairs that see a token of it, and no others.
-template <DType kType>
-void attend_split_avx2(const Attention::Args& args, const AttentionWork& work,
-                       const AttentionTile& tile, int64_t split, TileBufferAvx2& buffer,
-                       PartialHead* const* heads, float* const* out) {
-  const int64_t dim = padded_dim(args.head_dim);
-  const TokenRange all = split_tokens(split);
-  const TokenRange tokens = intersect(all, work.sees(tile));
-  if (tokens.empty()) return;
-  logits_avx2<kType>(args, work, tile, all, tokens, buffer, dim);
-  for (int64_t p = 0; p < tile.count; ++p) {
-    TokenRange seen = intersect(all, work.sees(*tile.span, work.row(tile, p)));
-    if (seen.empty()) continue;
-    seen = {seen.begin - all.begin, seen.end - all.begin};
-    *heads[p] = weigh_avx2(buffer.logits + p * kKvSplit, seen, args.scale * args.k_scale);
-    std::fill(out[p], out[p] + dim, 0.0F);
-  }
-  values_avx2<kType>(args, work, tile, all, tokens, buffer, dim, out);
-}
+// The vector code of attention_run.h.
+struct TileAvx2 {
+  using Buffer = TileBufferAvx2;
 
-// Merges a later split's partial result into an earlier one's.
-OCTET_ALWAYS_INLINE void merge_avx2(PartialHead& head, float* values, const PartialHead& next,
-                                    const float* next_values, int64_t dim) {
-  const float largest = head.largest > next.largest ? head.largest : next.largest;
-  const __m256 scales =
-      exp_avx2(_mm256_setr_ps(head.largest - largest, next.largest - largest, 0, 0, 0, 0, 0, 0));
-  const __m256 own = _mm256_broadcastss_ps(_mm256_castps256_ps128(scales));
-  const __m256 other = _mm256_broadcastss_ps(_mm_movehdup_ps(_mm256_castps256_ps128(scales)));
-  const float own_scale = _mm256_cvtss_f32(own);
-  const float other_scale = _mm256_cvtss_f32(other);
-  head.sum = head.sum * own_scale + next.sum * other_scale;
-  head.largest = largest;
-  for (int64_t d = 0; d < dim; d += 8) {
-    const __m256 add = _mm256_mul_ps(_mm256_loadu_ps(next_values + d), other);
-    _mm256_storeu_ps(values + d, _mm256_fmadd_ps(_mm256_loadu_ps(values + d), own, add));
+  template <DType kType>
+  static void attend_split(const TileJob& job, int64_t split, Buffer& buffer,
+                           PartialHead* const* heads, float* const* values) {
+    const TokenRange all = split_tokens(split);
+    const TokenRange tokens = intersect(all, job.sees());
+    if (tokens.empty()) return;
+    logits_avx2<kType>(job, all, tokens, buffer);
+    for (int64_t p = 0; p < job.tile.count; ++p) {
+      TokenRange seen = intersect(all, job.sees(p));
+      if (seen.empty()) continue;
+      seen = {seen.begin - all.begin, seen.end - all.begin};
+      *heads[p] = weigh_avx2(buffer.logits + p * kKvSplit, seen, job.args.scale * job.args.k_scale);
+      std::fill(values[p], values[p] + job.dim, 0.0F);
+    }
+    values_avx2<kType>(job, all, tokens, buffer, values);
   }
-}
 
-// The output of one row and head from its merged result.
-OCTET_ALWAYS_INLINE void finish_avx2(const PartialHead& head, const float* values, float v_scale,
-                                     int64_t head_dim, float* out) {
-  const __m256 factor = _mm256_set1_ps(v_scale / head.sum);
-  int64_t d = 0;
-  for (; d + 8 <= head_dim; d += 8) {
-    _mm256_storeu_ps(out + d, _mm256_mul_ps(_mm256_loadu_ps(values + d), factor));
+  static void merge(PartialHead& head, float* values, const PartialHead& next,
+                    const float* next_values, int64_t dim) {
+    const float largest = head.largest > next.largest ? head.largest : next.largest;
+    const __m256 own = exp_avx2(_mm256_set1_ps(head.largest - largest));
+    const __m256 other = exp_avx2(_mm256_set1_ps(next.largest - largest));
+    head.sum = head.sum * _mm256_cvtss_f32(own) + next.sum * _mm256_cvtss_f32(other);
+    head.largest = largest;
+    for (int64_t d = 0; d < dim; d += 8) {
+      const __m256 add = _mm256_mul_ps(_mm256_loadu_ps(next_values + d), other);
+      _mm256_storeu_ps(values + d, _mm256_fmadd_ps(_mm256_loadu_ps(values + d), own, add));
+    }
   }
-  if (d < head_dim) {
-    _mm256_maskstore_ps(out + d, lanes_avx2(head_dim - d),
-                        _mm256_mul_ps(_mm256_loadu_ps(values + d), factor));
+
+  static void finish(const PartialHead& head, const float* values, float v_scale, int64_t head_dim,
+                     float* out) {
+    const __m256 factor = _mm256_set1_ps(v_scale / head.sum);
+    for (int64_t d = 0; d < head_dim; d += 8) {
+      store_lanes_avx2(out + d, _mm256_mul_ps(_mm256_loadu_ps(values + d), factor), head_dim - d);
+    }
   }
-}
+};
 
 }  // namespace octet::cpu
 OCTET_ISA_END

@@ -1,7 +1,7 @@
 #pragma once
 // How attention is cut into work, for every vector kernel of the CPU. A tile is up to kTilePairs
-// (row, head) pairs of one span that share a KV head; an item is a tile and either all of its KV
-// splits, one after another, or a single one. Which of the two is chosen changes no bit of the
+// (row, head) pairs of one span that share a KV head; a thread takes a tile and either all of its
+// KV splits, one after another, or a single one. Which of the two is chosen changes no bit of the
 // result: partial results are made per split and merged in order either way. Baseline code:
 // included outside ISA regions.
 #include <algorithm>
@@ -71,9 +71,8 @@ class AttentionWork {
   int64_t splits() const { return splits_; }
   // Every KV head's tiles.
   int64_t tiles() const { return tile_begins_[args_.span_count] * args_.kv_heads; }
-  // True when items are single splits, whose results are merged afterwards.
+  // True when the work is a single split of a tile, whose results are merged afterwards.
   bool by_split() const { return by_split_; }
-  int64_t items() const { return by_split_ ? tiles() * splits_ : tiles(); }
 
   // Tile `index`, the longest contexts of a span first, so that no long item starts last.
   AttentionTile tile(int64_t index) const {
