@@ -12,6 +12,9 @@ namespace {
 // Longer lists of choices go into the sentence.
 constexpr size_t kLongestChoices = 32;
 
+// Bounds above this only guard against nonsense; they would be noise in --help.
+constexpr double kLargestShownBound = 65536;
+
 // Names of up to this many letters are written with one dash, as in -tp.
 constexpr size_t kLongestShortName = 3;
 
@@ -47,7 +50,8 @@ bool shows_choices(const Flag& flag) {
 // The remarks in brackets after the sentence of a flag.
 std::vector<std::string> remarks(const Flag& flag) {
   std::vector<std::string> notes;
-  if (flag.min && flag.max) notes.push_back(fmt::format("{} to {}", *flag.min, *flag.max));
+  const bool telling = flag.max && *flag.max <= kLargestShownBound;
+  if (flag.min && telling) notes.push_back(fmt::format("{} to {}", *flag.min, *flag.max));
   if (!flag.choices.empty() && !shows_choices(flag)) {
     const std::string words = fmt::format("{}", fmt::join(flag.choices, ", "));
     notes.push_back(is_numeric(flag.kind) ? fmt::format("or {}", words)

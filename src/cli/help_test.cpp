@@ -62,6 +62,15 @@ TEST(Help, GroupsFlagsInTableOrderAndTakesTheCommandsOwnExits) {
   EXPECT_THAT(text, HasSubstr("--logprobs[=N]                Top K (1 without a value)\n"));
 }
 
+TEST(Help, ShowsTellingBoundsOnly) {
+  CommandSpec spec = run();
+  spec.flags = {{.name = "top-p", .kind = FlagKind::Number, .help = "mass", .min = 0, .max = 1},
+                {.name = "top-k", .kind = FlagKind::Integer, .help = "best", .min = 0, .max = 1e9}};
+  const std::string text = help_text(program(), spec);
+  EXPECT_THAT(text, HasSubstr("mass (0 to 1)\n"));
+  EXPECT_THAT(text, HasSubstr("best\n"));
+}
+
 TEST(Help, StaysWithinAHundredColumns) {
   CommandSpec spec = run();
   std::string long_help;
