@@ -206,7 +206,8 @@ struct TileAvx512 {
     const float largest = head.largest > next.largest ? head.largest : next.largest;
     const __m512 own = exp_avx512(_mm512_set1_ps(head.largest - largest));
     const __m512 other = exp_avx512(_mm512_set1_ps(next.largest - largest));
-    head.sum = head.sum * _mm512_cvtss_f32(own) + next.sum * _mm512_cvtss_f32(other);
+    head.sum = head.sum * _mm_cvtss_f32(_mm512_castps512_ps128(own)) +
+               next.sum * _mm_cvtss_f32(_mm512_castps512_ps128(other));
     head.largest = largest;
     for (int64_t d = 0; d < dim; d += 16) {
       const __m512 add = _mm512_mul_ps(_mm512_loadu_ps(next_values + d), other);
