@@ -32,7 +32,7 @@ uint64_t hash_of(int32_t left, int32_t right) {
 
 Bpe::Bpe(const Vocab& vocab, size_t merges) {
   merges_.reserve(merges);
-  slots_.resize(std::bit_ceil(std::max<size_t>(merges * 2, 16)));
+  slots_.resize(std::bit_ceil(std::max<size_t>(merges + merges / 2, 16)));
   for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
     const char text = static_cast<char>(byte);
     byte_ids_[byte] = vocab.find_bytes({&text, 1}, true);
@@ -45,8 +45,9 @@ uint32_t Bpe::first_missing_byte() const {
 }
 
 void Bpe::merge(const Vocab& vocab, std::span<const TokenPair> pairs) {
-  if ((merges_.size() + pairs.size()) * 2 > slots_.size()) {
-    slots_.assign(std::bit_ceil((merges_.size() + pairs.size()) * 4), Slot{});
+  const size_t merges = merges_.size() + pairs.size();
+  if (merges + merges / 2 > slots_.size()) {
+    slots_.assign(std::bit_ceil(merges * 3), Slot{});
     for (uint32_t rank = 0; rank < merges_.size(); ++rank) insert(rank);
   }
   for (size_t done = 0; done < pairs.size(); done += kBlock) {

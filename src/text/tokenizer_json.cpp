@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <map>
+#include <type_traits>
 
 #include "base/error.h"
 
@@ -15,13 +16,23 @@ namespace ondemand = simdjson::ondemand;
   throw_error(Code::BadInput, fmt::format("{}: {}", where, what));
 }
 
-// The value of a result, or BadInput with the place and the parser's words.
-template <class T>
-T take(simdjson::simdjson_result<T>&& result, std::string_view where, std::string_view expected) {
+std::string text_of(std::string_view where) {
+  return std::string(where);
+}
+template <class F>
+requires std::is_invocable_r_v<std::string, F> std::string text_of(const F& where) {
+  return where();
+}
+
+// The value of a result, or BadInput with the place and the parser's words. `where` is a text, or
+// makes one: places inside long lists are spelled only when something is wrong.
+template <class T, class Where>
+T take(simdjson::simdjson_result<T>&& result, const Where& where, std::string_view expected) {
   T value;
   if (const auto error = std::move(result).get(value)) {
-    if (error == simdjson::INCORRECT_TYPE) fail(where, fmt::format("expected {}", expected));
-    fail(where, fmt::format("expected {}: {}", expected, simdjson::error_message(error)));
+    if (error == simdjson::INCORRECT_TYPE)
+      fail(text_of(where), fmt::format("expected {}", expected));
+    fail(text_of(where), fmt::format("expected {}: {}", expected, simdjson::error_message(error)));
   }
   return value;
 }
@@ -42,11 +53,12 @@ std::string raw_text(ondemand::value value, std::string_view where, std::string_
   return std::string(text);
 }
 
-int32_t token_id(ondemand::value value, size_t limit, std::string_view where) {
+template <class Where>
+int32_t token_id(ondemand::value value, size_t limit, const Where& where) {
   const auto id = take(value.get_uint64(), where, "a token id");
   // Room is made up to the highest id, so ids must be in proportion to the file that names them.
   if (id > INT32_MAX || id >= limit) {
-    fail(where, fmt::format("id {} is out of range for a file of {} bytes", id, limit));
+    fail(text_of(where), fmt::format("id {} is out of range for a file of {} bytes", id, limit));
   }
   return static_cast<int32_t>(id);
 }
@@ -54,7 +66,8 @@ int32_t token_id(ondemand::value value, size_t limit, std::string_view where) {
 void read_vocab(ondemand::value value, size_t limit, Vocab& vocab) {
   constexpr std::string_view kWhere = "/model/vocab";
   ondemand::object entries = take(value.get_object(), kWhere, "an object of token to id");
-  vocab.reserve(limit / 32, limit / 8);  // published files have 40 to 70 bytes per token, merges included
+  vocab.reserve(limit / 32,
+                limit / 8);  // published files have 40 to 70 bytes per token, merges included
   for (auto entry : entries) {
     ondemand::field field = take(std::move(entry), kWhere, "a token");
     const std::string_view token = take(field.unescaped_key(), kWhere, "a token");
@@ -88,7 +101,7 @@ std::optional<Bpe::TokenPair> read_merge(ondemand::value value, size_t rank) {
   size_t count = 0;
   for (auto part : pair) {
     if (count == 2) fail(where(), "expected two tokens, got more");
-    parts[count++] = take(part.get_string(), where(), "a token");
+    parts[count++] = take(part.get_string(), where, "a token");
   }
   if (count != 2) fail(where(), fmt::format("expected two tokens, got {}", count));
   return Bpe::TokenPair{parts[0], parts[1]};
@@ -213,7 +226,7 @@ AddedToken read_added_token(ondemand::value value, size_t limit, const std::stri
   for (auto entry : object) {
     ondemand::field field = take(std::move(entry), where, "a field");
     const std::string_view key = take(field.unescaped_key(), where, "a key");
-    const std::string at = fmt::format("{}/{}", where, key);
+    const auto at = [&] { return fmt::format("{}/{}", where, key); };
     const auto flag = [&] { return take(field.value().get_bool(), at, "true or false"); };
     if (key == "id") {
       token.id = token_id(field.value(), limit, at);

@@ -105,7 +105,7 @@ void Vocab::add(std::string_view text, int32_t id) {
   entry.coded = coded;
   entry.used = 1;
   ++count_;
-  if (slots_.size() < count_ * 2) {
+  if (slots_.size() < count_ + count_ / 2) {
     if (!slots_.empty()) index();
   } else {
     insert(id, hash_of(bytes(id), coded));
@@ -118,7 +118,7 @@ void Vocab::reserve(size_t tokens, size_t bytes) {
 }
 
 void Vocab::index() {
-  slots_.assign(std::bit_ceil(std::max<size_t>(count_ * 2, 16)), Slot{});
+  slots_.assign(std::bit_ceil(std::max<size_t>(count_ + count_ / 2, 16)), Slot{});
   constexpr int32_t kBlock = 32;
   std::array<uint64_t, kBlock> hashes;
   for (int32_t block = 0; block < size(); block += kBlock) {

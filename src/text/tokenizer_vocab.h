@@ -69,7 +69,7 @@ class Vocab {
 
   std::string arena_;
   std::vector<Entry> entries_;  // [id]
-  std::vector<Slot> slots_;     // open addressing, a power of two, at most half full
+  std::vector<Slot> slots_;     // open addressing, a power of two, at most two thirds full
   size_t count_ = 0;
 };
 
