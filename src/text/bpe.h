@@ -71,8 +71,9 @@ class Bpe {
   BpeOptions options_;
   std::array<int32_t, 256> byte_ids_;  // [byte] token that stands for it alone, -1 for none
   std::vector<Merge> merges_;          // [rank]
-  std::vector<Slot> slots_;  // pair to rank; open addressing, a power of two, at most two thirds full
-  std::string room_;         // of merge_block()
+  std::vector<Slot>
+      slots_;         // pair to rank; open addressing, a power of two, at most two thirds full
+  std::string room_;  // of merge_block()
 };
 
 }  // namespace octet
