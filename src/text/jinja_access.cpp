@@ -160,6 +160,20 @@ Value slice_text(const Value& object, const SliceBounds& bounds, Budget& budget)
   return Value::text(std::move(out), object.is_safe());
 }
 
+// How a slice of a range prints: the range that Python makes of it. Unsigned: a bound may lie one
+// step beyond the largest integer.
+std::string sliced_range(const ValueList& items, const Range& slice) {
+  const auto at = [&](size_t i) { return static_cast<uint64_t>(items[i].get<int64_t>()); };
+  if (items.empty()) return "range(0, 0)";
+  const uint64_t unit = items.size() > 1 ? at(1) - at(0) : 1;
+  const auto bound = [&](int64_t i) {
+    return static_cast<int64_t>(at(0) + static_cast<uint64_t>(i) * unit);
+  };
+  const auto step = static_cast<int64_t>(static_cast<uint64_t>(slice.step) * unit);
+  const std::string bounds = fmt::format("range({}, {}", bound(slice.start), bound(slice.stop));
+  return step == 1 ? fmt::format("{})", bounds) : fmt::format("{}, {})", bounds, step);
+}
+
 }  // namespace
 
 Value attribute_of(const Value& object, std::string_view name, Budget& budget) {
@@ -195,7 +209,8 @@ Value slice_of(const Value& object, const SliceBounds& bounds, Budget& budget) {
   if (object.is_undefined()) object.fail_undefined();
   if (object.is_text()) return slice_text(object, bounds, budget);
   if (!is_indexable(object)) {
-    fail(fmt::format("a {} cannot be sliced", object.type_name()), "make it a list first: |list");
+    fail(fmt::format("'{}' object cannot be sliced", object.type_name()),
+         object.is_sequence() ? "make it a list first: |list" : "");
   }
   const Sequence& sequence = object.items();
   const Range range = resolve(bounds, static_cast<int64_t>(sequence.items.size()));
@@ -205,7 +220,9 @@ Value slice_of(const Value& object, const SliceBounds& bounds, Budget& budget) {
     budget.allocate(sizeof(Value));
     items.push_back(sequence.items[i]);
   });
-  return Value::sequence(sequence.kind, std::move(items));
+  std::string shown;
+  if (sequence.kind == SequenceKind::Range) shown = sliced_range(sequence.items, range);
+  return Value::sequence(sequence.kind, std::move(items), std::move(shown));
 }
 
 }  // namespace octet::jinja

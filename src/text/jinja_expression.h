@@ -57,6 +57,8 @@ class ExpressionParser {
   // without).
   ExpressionPtr captured_filter(bool first_without_bar);
   Target target(bool with_attributes);
+  // A name that can be assigned to: none of the words for constants.
+  std::string assignable_name();
 
   // Inside, unknown filters and tests are errors only when they are reached.
   void enter_branch() { ++branches_; }

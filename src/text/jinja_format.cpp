@@ -155,8 +155,11 @@ class PercentFormatter {
       conversion();
       plain = at_;
     }
+    // What can be looked up by key need not be used up: it might have been meant for %(key)s.
+    const bool has_keys = values_.is_dict() || values_.is_sequence(SequenceKind::List) ||
+                          values_.is_sequence(SequenceKind::Range) || values_.is_undefined();
     const bool used_up =
-        is_tuple() ? next_ == values_.items().items.size() : (next_ > 0 || values_.is_dict());
+        is_tuple() ? next_ == values_.items().items.size() : (next_ > 0 || has_keys);
     if (!used_up) fail("not all arguments converted during string formatting");
     return out_.take();
   }

@@ -36,6 +36,7 @@ Value range(Runtime& runtime, const Arguments& a) {
 Value make_dict(Runtime& runtime, const Arguments& a) {
   DictBuilder dict(runtime.budget);
   if (a.has(0)) {
+    if (a[0].is_undefined()) a[0].fail_undefined();
     if (a[0].is_dict()) {
       for (const auto& [key, value] : a[0].dict().entries) dict.set(key, value);
     } else {

@@ -193,7 +193,7 @@ class Parser {
     tokens_.expect_operator("(");
     while (!tokens_.current().is_operator(")")) {
       if (!macro.parameters.empty()) tokens_.expect_operator(",");
-      std::string name = tokens_.expect_identifier();
+      std::string name = expressions_.assignable_name();
       ExpressionPtr fallback;
       if (tokens_.take_operator("=")) {
         fallback = expressions_.expression();
@@ -221,7 +221,7 @@ class Parser {
 
   MacroStatement macro() {
     MacroStatement macro;
-    macro.name = tokens_.expect_identifier();
+    macro.name = expressions_.assignable_name();
     signature(macro);
     macro_body(macro, "endmacro", "{% macro %}");
     return macro;

@@ -137,6 +137,14 @@ ExpressionPtr ExpressionParser::dict() {
   return make(line, std::move(node));
 }
 
+std::string ExpressionParser::assignable_name() {
+  std::string name = tokens_.expect_identifier();
+  for (const std::string_view word : {"true", "false", "none", "True", "False", "None"}) {
+    if (name == word) tokens_.error(fmt::format("cannot assign to {}", word));
+  }
+  return name;
+}
+
 Target ExpressionParser::single_target(bool with_attributes) {
   Target target;
   target.line = tokens_.current().line;
@@ -146,10 +154,7 @@ Target ExpressionParser::single_target(bool with_attributes) {
     tokens_.expect_operator(")");
     return target;
   }
-  target.name = tokens_.expect_identifier();
-  for (const std::string_view word : {"true", "false", "none", "True", "False", "None"}) {
-    if (target.name == word) tokens_.error(fmt::format("cannot assign to {}", word));
-  }
+  target.name = assignable_name();
   if (with_attributes && tokens_.take_operator(".")) target.attribute = tokens_.expect_identifier();
   return target;
 }

@@ -82,23 +82,6 @@ void append_namespace(TextBuilder& out, const Namespace& space) {
   out += "}>";
 }
 
-void append_range(TextBuilder& out, const Sequence& range) {
-  if (!range.shown.empty()) {
-    out += range.shown;
-    return;
-  }
-  const ValueList& items = range.items;
-  const auto at = [&](size_t i) { return items[i].get<int64_t>(); };
-  if (items.empty()) {
-    out += "range(0, 0)";
-    return;
-  }
-  const int64_t step = items.size() > 1 ? at(1) - at(0) : 1;
-  out += fmt::format("range({}, {}", at(0), at(items.size() - 1) + step);
-  if (step != 1) out += fmt::format(", {}", step);
-  out += ')';
-}
-
 void append_sequence(TextBuilder& out, const Sequence& sequence) {
   switch (sequence.kind) {
     case SequenceKind::List:
@@ -112,7 +95,7 @@ void append_sequence(TextBuilder& out, const Sequence& sequence) {
       out += sequence.items.size() == 1 ? ",)" : ")";
       return;
     case SequenceKind::Range:
-      append_range(out, sequence);
+      out += sequence.shown;
       return;
     case SequenceKind::Keys:
       out += "dict_keys([";

@@ -90,6 +90,7 @@ Value replaced(Runtime& runtime, const Arguments& a) {
 }
 
 Value indented(Runtime& runtime, const Arguments& a) {
+  a.text(0, "indent");  // unlike its neighbours, it takes strings only
   const Subject subject = subject_of(runtime, a);
   TextBuilder indention(runtime.budget);
   if (a.has(1) && a[1].is_text()) {

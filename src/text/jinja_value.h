@@ -60,7 +60,8 @@ class Value {
   static Value text(std::string bytes, bool safe = false);
   static Value list(ValueList items) { return sequence(SequenceKind::List, std::move(items)); }
   static Value tuple(ValueList items) { return sequence(SequenceKind::Tuple, std::move(items)); }
-  // Throws Error{BadInput} when the items nest deeper than kMaxValueDepth.
+  // Throws Error{BadInput} when the items nest deeper than kMaxValueDepth. `shown`: how a Range
+  // prints.
   static Value sequence(SequenceKind kind, ValueList items, std::string shown = {});
 
   bool is_undefined() const { return holds<Undefined>(); }
@@ -110,7 +111,7 @@ struct Sequence {
   SequenceKind kind;
   int depth;
   ValueList items;
-  std::string shown;            // Range only: how it prints; empty: found from the items
+  std::string shown;            // Range only: how it prints
   mutable size_t consumed = 0;  // Generator only: items already taken, by any reader
 };
 
