@@ -1,6 +1,6 @@
 #pragma once
 // One call of an AVX2 linear kernel once its input lies in lane order, and what the stream and the
-// panel form share: scaling a segment's lane sums and writing y.
+// panel form share: rows, their scales, and writing y.
 #include "kernels/cpu/linear_pieces_avx2.h"
 
 namespace octet::avx2 {
@@ -15,7 +15,7 @@ struct Job {
                         // [tile][step][token of tile][32]
   WeightScales weight_scales;
   InputScales input_scales;
-  bool grouped;  // the input has several scales a row: they belong to the segments
+  bool grouped;  // the input has several scales a row: x holds them already
   float unit;    // product of the units of the decoders, a power of two
 
   // x of one tile, which begins at `token` and has `size` tokens, for one chunk.
@@ -24,13 +24,9 @@ struct Job {
                                 : chunk.x_step * plan->m + token * chunk.steps) *
                    kStep;
   }
-  // What the sum over all segments of token m is multiplied with: the input's scale where it has
-  // one, and the decoders' unit, which costs no rounding.
+  // What the sum over all segments of token m is multiplied with: the scale of its row of x where
+  // there is one, and the decoders' unit, which costs no rounding.
   float row_scale(int64_t m) const { return grouped ? unit : unit * input_scales.at(m, 0); }
-  // The scale that belongs to a segment of token m.
-  float segment_scale(int64_t m, const Piece& piece) const {
-    return grouped ? input_scales.at(m, piece.input_col) : 1.0F;
-  }
 };
 
 // Rows of a thread in groups of kRows that are computed together: row r of group i is first + i *
@@ -71,13 +67,6 @@ struct GroupScales {
 };
 
 OCTET_ISA_BEGIN("avx2,fma,f16c")
-
-// total + lanes * weight scale * input scale; the input scale only where it belongs to segments.
-OCTET_ALWAYS_INLINE __m256 scaled_add(__m256 lanes, __m256 weight_scale, bool grouped,
-                                      __m256 input_scale, __m256 total) {
-  if (!grouped) return _mm256_fmadd_ps(lanes, weight_scale, total);
-  return _mm256_fmadd_ps(_mm256_mul_ps(lanes, weight_scale), input_scale, total);
-}
 
 // y of token m for four rows, from the lane sums of each. Rows may lie anywhere.
 OCTET_ALWAYS_INLINE void write_y(const Job& job, int64_t m, const int64_t rows[4], int count,

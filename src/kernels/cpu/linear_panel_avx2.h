@@ -46,28 +46,24 @@ struct Sums {
 
 // Adds the segment that ended to the totals of T tokens x 4 rows.
 template <int T>
-OCTET_ALWAYS_INLINE void add_to_totals(const Job& job, const Piece& piece,
-                                       const GroupScales<4>& scales, const __m256 lanes[T][4],
-                                       int64_t token, float* totals) {
-  const bool first = piece.weight_col == 0 && piece.input_col == 0;
-  const bool grouped = job.grouped;
+OCTET_ALWAYS_INLINE void add_to_totals(const Piece& piece, const GroupScales<4>& scales,
+                                       const __m256 lanes[T][4], float* totals) {
   OCTET_UNROLL
   for (int r = 0; r < 4; ++r) {
     const __m256 scale = _mm256_set1_ps(scales.row[r][piece.weight_col]);
     OCTET_UNROLL
     for (int t = 0; t < T; ++t) {
       float* total = totals + (t * 4 + r) * 8;
-      const __m256 before = first ? _mm256_setzero_ps() : _mm256_loadu_ps(total);
-      const __m256 input_scale = _mm256_set1_ps(grouped ? job.segment_scale(token + t, piece) : 1);
-      _mm256_storeu_ps(total, scaled_add(lanes[t][r], scale, grouped, input_scale, before));
+      const __m256 before = piece.weight_col == 0 ? _mm256_setzero_ps() : _mm256_loadu_ps(total);
+      _mm256_storeu_ps(total, _mm256_fmadd_ps(lanes[t][r], scale, before));
     }
   }
 }
 
 // Adds one piece to the sums of T tokens x 4 rows, and its segment to the totals when it ends.
 template <int T>
-void multiply_piece(const Job& job, const Piece& piece, const GroupScales<4>& scales,
-                    const float* panel, const float* x, int64_t token, Sums sums) {
+void multiply_piece(const Piece& piece, const GroupScales<4>& scales, const float* panel,
+                    const float* x, Sums sums) {
   __m256 lanes[T][4];
   OCTET_UNROLL
   for (int t = 0; t < T; ++t) {
@@ -96,7 +92,7 @@ void multiply_piece(const Job& job, const Piece& piece, const GroupScales<4>& sc
     }
   }
   if (piece.ends) {
-    add_to_totals<T>(job, piece, scales, lanes, token, sums.totals);
+    add_to_totals<T>(piece, scales, lanes, sums.totals);
     return;
   }
   OCTET_UNROLL
@@ -144,7 +140,7 @@ OCTET_ALWAYS_INLINE void multiply_tile(const Job& job, const Chunk& chunk,
   const float* x = job.x_of(chunk, token, T);
   for (int64_t i = chunk.piece_begin; i < chunk.piece_end; ++i) {
     const Piece& piece = job.pieces[i];
-    multiply_piece<T>(job, piece, scales, panel, x, token, sums);
+    multiply_piece<T>(piece, scales, panel, x, sums);
     panel += piece.steps * 4 * kStep;
     x += piece.steps * T * kStep;
   }

@@ -1,8 +1,9 @@
 #pragma once
-// K as the AVX2 kernels walk it. A piece is a stretch of one scale segment; each begins a new step
-// of 32 columns, so a segment whose length is no multiple of 32 ends in a padded one. Pieces that
-// are decoded together make a chunk. Both follow from the problem alone: the order of sums depends
-// on neither tokens nor threads.
+// K as the AVX2 kernels walk it. Scales of groups of the input are multiplied into the input while
+// it is put in order, so a segment is a stretch with one weight scale. A piece is a part of a
+// segment; each begins a new step of 32 columns, so a segment whose length is no multiple of 32
+// ends in a padded one. Pieces that are decoded together make a chunk. All follow from the problem
+// alone: the order of sums depends on neither tokens nor threads.
 #include <cstddef>
 #include <cstdint>
 
@@ -21,7 +22,6 @@ struct Piece {
   int64_t whole = 0;       // columns in whole steps
   int64_t rest = 0;        // columns after them
   int64_t weight_col = 0;  // column of the weight's scale grid
-  int64_t input_col = 0;   // column of the input's scale grid
   bool begins = false;     // the first piece of its segment
   bool ends = false;       // the last piece of its segment
 };
@@ -39,11 +39,17 @@ struct Pieces {
   int64_t steps = 0;
 };
 
+// The problem as the segments of its weight see it.
+inline LinearProblem without_input_scales(LinearProblem problem) {
+  problem.activation.reset();
+  return problem;
+}
+
 // Writes pieces and chunks of a problem in order of K, or only counts them when both are null.
 inline Pieces make_pieces(const LinearProblem& problem, Piece* pieces, Chunk* chunks) {
   Pieces count;
   Chunk chunk;
-  Segments walk(problem);
+  Segments walk(without_input_scales(problem));
   for (Segment s; walk.next(s);) {
     for (int64_t k = s.begin; k < s.end; k += kChunkSteps * kStep) {
       Piece piece;
@@ -53,7 +59,6 @@ inline Pieces make_pieces(const LinearProblem& problem, Piece* pieces, Chunk* ch
       piece.whole = piece.length / kStep * kStep;
       piece.rest = piece.length - piece.whole;
       piece.weight_col = s.weight_col;
-      piece.input_col = s.input_col;
       piece.begins = k == s.begin;
       piece.ends = k + piece.length == s.end;
       if (count.chunks == 0 || chunk.steps + piece.steps > kChunkSteps) {
@@ -100,7 +105,7 @@ struct Plan {
     if (streams()) return;
     // Sums of a segment outlive a piece and totals outlive a segment: only where both happen must
     // they be kept apart.
-    const SegmentCount segments = count_segments(problem);
+    const SegmentCount segments = count_segments(without_input_scales(problem));
     const bool apart = segments.segments > 1 && segments.longest > kChunkSteps * kStep;
     const int64_t tokens_of_block = m < kBlockTokens ? m : kBlockTokens;
     const size_t sums =

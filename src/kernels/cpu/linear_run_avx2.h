@@ -22,20 +22,43 @@ OCTET_ALWAYS_INLINE Step in_paired_order(const Step& s) {
   return out;
 }
 
-// A stretch of x to every stride-th 32 floats of `out`. X: the element type of x. Codes come out in
-// paired order by themselves; floats are reordered for paired weights.
+// Multiplies `count` elements of a step of x, which begin at column k of token m, with the scales
+// of their groups.
+template <bool kPaired>
+OCTET_ALWAYS_INLINE void scale_step(const Job& job, int64_t m, int64_t k, int64_t count,
+                                    float* step) {
+  const ScaleTile& tile = job.weight->problem.activation->tile;
+  const int64_t group = tile.tile_col(k);
+  if (tile.tile_col(k + count - 1) == group) {
+    const __m256 scale = _mm256_set1_ps(job.input_scales.at(m, group));
+    OCTET_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      _mm256_storeu_ps(step + 8 * j, _mm256_mul_ps(_mm256_loadu_ps(step + 8 * j), scale));
+    }
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    step[kPaired ? paired_position(i) : i] *= job.input_scales.at(m, tile.tile_col(k + i));
+  }
+}
+
+// A piece of token m of x to every stride-th 32 floats of `out`, in lane order. X: the element type
+// of x. Codes come out in paired order by themselves; floats are reordered for paired weights.
 template <class X, bool kPaired>
-void pack_piece(const typename X::Element* x, int64_t length, float* out, int64_t stride) {
+void pack_piece(const Job& job, int64_t m, const Piece& piece, float* out, int64_t stride) {
   static_assert(kPaired || !X::kPaired, "codes meet weights of another lane order");
-  for (int64_t k = 0; k < length; k += kStep, out += stride) {
+  const auto* x = static_cast<const typename X::Element*>(job.args->x.data) +
+                  m * job.args->x.row_stride + piece.k;
+  for (int64_t k = 0; k < piece.length; k += kStep, x += kStep, out += stride) {
     Watch watch{_mm256_setzero_si256()};
-    const int64_t count = length - k < kStep ? length - k : kStep;
-    Step step = count == kStep ? X::decode(x + k, watch) : decode_part<X>(x + k, count, watch);
+    const int64_t count = piece.length - k < kStep ? piece.length - k : kStep;
+    Step step = count == kStep ? X::decode(x, watch) : decode_part<X>(x, count, watch);
     if constexpr (kPaired && !X::kPaired) step = in_paired_order(step);
     store_step(out, step);
     if constexpr (X::kWatched) {
-      if (watch.saw_e4m3_nan()) plant_nan(x + k, count, out, kStep);
+      if (watch.saw_e4m3_nan()) plant_nan(x, count, out, kStep);
     }
+    if (job.grouped) scale_step<kPaired>(job, m, piece.k + k, count, out);
   }
 }
 
@@ -43,7 +66,6 @@ void pack_piece(const typename X::Element* x, int64_t length, float* out, int64_
 template <class X, bool kPaired>
 void pack_tiles(const Job& job, float* packed, int64_t begin, int64_t end) {
   const Tiles& tiles = job.plan->tiles;
-  const auto* x = static_cast<const typename X::Element*>(job.args->x.data);
   for (int64_t i = begin; i < end; ++i) {
     const int64_t token = tiles.first(i), size = tiles.size(i);
     for (int64_t c = 0; c < job.plan->k.chunks; ++c) {
@@ -52,8 +74,7 @@ void pack_tiles(const Job& job, float* packed, int64_t begin, int64_t end) {
       for (int64_t p = chunk.piece_begin; p < chunk.piece_end; ++p) {
         const Piece& piece = job.pieces[p];
         for (int64_t t = 0; t < size; ++t) {
-          pack_piece<X, kPaired>(x + (token + t) * job.args->x.row_stride + piece.k, piece.length,
-                                 out + t * kStep, size * kStep);
+          pack_piece<X, kPaired>(job, token + t, piece, out + t * kStep, size * kStep);
         }
         out += piece.steps * size * kStep;
       }

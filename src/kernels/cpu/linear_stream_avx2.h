@@ -90,8 +90,7 @@ void stream_group(const Job& job, const Rows& rows, int64_t group, int64_t m) {
       const __m256 scale = _mm256_set1_ps(scales.row[r][piece->weight_col]);
       OCTET_UNROLL
       for (int t = 0; t < T; ++t) {
-        totals[t][r] = scaled_add(lanes[r][t], scale, job.grouped,
-                                  _mm256_set1_ps(job.segment_scale(m + t, *piece)), totals[t][r]);
+        totals[t][r] = _mm256_fmadd_ps(lanes[r][t], scale, totals[t][r]);
         lanes[r][t] = _mm256_setzero_ps();
       }
     }
