@@ -106,7 +106,7 @@ CASES = [
         "attention factor": {"rope": YARN}}),
     Case("llama-rope-yarn-mscale", LLAMA, ONE_LAYER, rope={**YARN, "factor": 32.0, "mscale": 1.5, "mscale_all_dim": 0.5}, old=True,
          without={"mscale": {"rope": {**YARN, "factor": 32.0}}}),
-    Case("llama-rope-yarn-bare", LLAMA, {**ONE_LAYER, "max_position_embeddings": 32}, rope={"rope_type": "yarn", "factor": 4.0},
+    Case("llama-rope-yarn-bare", LLAMA, {**ONE_LAYER, "max_position_embeddings": 48}, rope={"rope_type": "yarn", "factor": 4.0},
          old=True, type_key="type", without={"rope": PLAIN}),
     Case("llama-attention-bias", LLAMA, {"attention_bias": True}, old=True,
          without={"q bias": "q_proj.bias", "v bias": "v_proj.bias", "o bias": "o_proj.bias"}),

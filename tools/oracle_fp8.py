@@ -216,3 +216,18 @@ def reorder_sums(model, generator):
                 order = torch.randperm(layer.in_features, generator=generator)
                 layer.forward = lambda x, w=layer.weight[:, order], b=layer.bias, o=order: torch.nn.functional.linear(
                     x[..., o], w, b)
+
+
+def perturb_inputs(model, relative, generator):
+    """Move every element that a linear layer is given by `relative` (one standard deviation), before it is quantised.
+
+    Returns the hooks, to be removed.
+    """
+
+    def hook(_, args):
+        return (args[0] * (1 + relative * torch.randn(args[0].shape, generator=generator)),)
+
+    if not relative:
+        return []
+    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear)]
+    return [layer.register_forward_pre_hook(hook, prepend=True) for layer in layers]
