@@ -14,8 +14,8 @@ int32_t best_of(const float* logits, int64_t vocab) {
   return cpu::best_token_avx2(logits, vocab).id;
 }
 
-double sum_weights(const float* logits, int64_t vocab, float largest, float temperature) {
-  return cpu::sum_weights_avx2(logits, vocab, largest, temperature);
+void weigh(const float* logits, int64_t count, float largest, float temperature, float* weights) {
+  cpu::sample_weights_avx2(logits, count, largest, temperature, weights);
 }
 
 OCTET_ISA_END
@@ -27,9 +27,11 @@ void sample_row(const Sample::Args& args, int64_t row) {
   const float* source = args.logits + row * args.vocab;
   std::copy(source, source + args.vocab, logits);
   cpu::penalise(args, row, logits);
+  const int32_t best = best_of(logits, args.vocab);
   args.out[row] = cpu::draw(
-      params, logits, args.vocab, best_of(logits, args.vocab), ids,
-      [&](float largest) { return sum_weights(logits, args.vocab, largest, params.temperature); });
+      params, logits, args.vocab, best, ids, [&](int64_t begin, int64_t end, float* weights) {
+        weigh(logits + begin, end - begin, logits[best], params.temperature, weights);
+      });
 }
 
 void run(const Sample::Args& args, Stream& stream) noexcept {

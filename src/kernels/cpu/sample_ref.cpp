@@ -14,14 +14,14 @@ void sample_row(const Sample::Args& args, int64_t row) {
   const float* source = args.logits + row * args.vocab;
   std::copy(source, source + args.vocab, logits);
   cpu::penalise(args, row, logits);
-  args.out[row] = cpu::draw(params, logits, args.vocab, cpu::best_token(logits, args.vocab), ids,
-                            [&](float largest) {
-                              double sum = 0;
-                              for (int64_t i = 0; i < args.vocab; ++i) {
-                                sum += cpu::sample_weight(logits[i], largest, params.temperature);
-                              }
-                              return sum;
-                            });
+  const int32_t best = cpu::best_token(logits, args.vocab);
+  args.out[row] = cpu::draw(
+      params, logits, args.vocab, best, ids, [&](int64_t begin, int64_t end, float* weights) {
+        for (int64_t i = begin; i < end; ++i) {
+          weights[i - begin] =
+              static_cast<float>(cpu::sample_weight(logits[i], logits[best], params.temperature));
+        }
+      });
 }
 
 void run(const Sample::Args& args, Stream& stream) noexcept {

@@ -78,24 +78,18 @@ inline double sum_exp_avx2(const float* logits, int64_t vocab, float largest) {
   return sum_pd_avx2(sums);
 }
 
-// The sum of sample_weight() of sample_draw.h over a row, in the same order.
-inline double sum_weights_avx2(const float* logits, int64_t vocab, float largest,
-                               float temperature) {
+// sample_weight() of sample_buckets.h for `count` logits.
+inline void sample_weights_avx2(const float* logits, int64_t count, float largest,
+                                float temperature, float* weights) {
   const __m256 shift = _mm256_set1_ps(largest);
   const __m256 divisor = _mm256_set1_ps(temperature);
-  const __m256 one = _mm256_set1_ps(1.0F);
-  __m256d sums = _mm256_setzero_pd();
-  for (int64_t i = 0; i < vocab; i += 8) {
-    const __m256 v = load_lanes_avx2(logits + i, vocab - i);
+  for (int64_t i = 0; i < count; i += 8) {
+    const __m256 v = load_lanes_avx2(logits + i, count - i);
     __m256 weight = exp_avx2(_mm256_div_ps(_mm256_sub_ps(v, shift), divisor));
     weight = _mm256_and_ps(weight, _mm256_cmp_ps(weight, weight, _CMP_ORD_Q));
-    weight = _mm256_blendv_ps(weight, one, _mm256_cmp_ps(v, shift, _CMP_EQ_OQ));
-    if (vocab - i < 8) {
-      weight = _mm256_and_ps(weight, _mm256_castsi256_ps(lanes_avx2(vocab - i)));
-    }
-    sums = add_pd_avx2(sums, weight);
+    weight = _mm256_blendv_ps(weight, _mm256_set1_ps(1.0F), _mm256_cmp_ps(v, shift, _CMP_EQ_OQ));
+    store_lanes_avx2(weights + i, weight, count - i);
   }
-  return sum_pd_avx2(sums);
 }
 
 }  // namespace octet::cpu
