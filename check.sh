@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 jobs=$(nproc)
+# Compiled objects are found again from any checkout of the same sources.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 stages=("$@")
 [ ${#stages[@]} -eq 0 ] && stages=(style release docs sanitize threads tidy)
 logs=build/check

@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 models=models
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 base=$models/SmolLM2-135M-Instruct
 step() { printf '\n== %s\n' "$*"; }
 
