@@ -3,7 +3,7 @@
 // says that the file is built for a host without these instructions. Include it instead of
 // <immintrin.h>.
 #if defined(OCTET_EMULATED)
-#include "simde_shim.h"
+#include <simde_shim.h>
 #else
 #include <immintrin.h>
 #endif
