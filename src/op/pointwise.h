@@ -15,7 +15,7 @@ struct SiluMul {
     const float* gate = nullptr;  // [rows, width], rows `stride` elements apart
     const float* up = nullptr;    // same shape and stride
     int64_t stride = 0;
-    float* out = nullptr;  // [rows, width], rows out_stride apart
+    float* out = nullptr;  // [rows, width], rows out_stride apart; may be gate
     int64_t out_stride = 0;
     int64_t rows = 0;
     int64_t width = 0;

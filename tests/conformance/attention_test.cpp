@@ -101,6 +101,23 @@ TEST_P(AttentionConformance, GivesARowTheSameBitsWhateverElseIsInTheBatch) {
   }
 }
 
+// What the plan sets aside must hold any smaller call, and stay small on large machines.
+TEST_P(AttentionConformance, AsksForBoundedScratchThatGrowsWithTheProblem) {
+  if (kernel().scratch_bytes == nullptr) return;
+  const Attention::Problem large{32, 8, 128, DType::BF16, 512, 131072};
+  EXPECT_LE(kernel().scratch_bytes(large, 256), size_t{32} << 20);
+  for (int threads : {1, 2, 64}) {
+    for (int64_t rows : {1, 17, 512}) {
+      for (int64_t context : {1, 256, 257, 5000, 131072}) {
+        Attention::Problem small = large;
+        small.max_rows = rows;
+        small.max_context = context;
+        EXPECT_LE(kernel().scratch_bytes(small, threads), kernel().scratch_bytes(large, threads));
+      }
+    }
+  }
+}
+
 TEST_P(AttentionConformance, LeavesOtherOutputsAlone) {
   const AttentionData data(
       {.name = "pad", .heads = 3, .kv_heads = 1, .head_dim = 10, .spans = {{5, 2}, {0, 1}}}, 14);

@@ -137,6 +137,15 @@ TEST_P(SiluMulConformance, KeepsRowsStridesAndThreadsApart) {
   }
 }
 
+TEST_P(SiluMulConformance, MayWriteOverTheGate) {
+  std::vector<float> gate = gates(3000, 47);
+  const std::vector<float> up = Random(48).bells(static_cast<int64_t>(gate.size()));
+  std::vector<float> apart(gate.size());
+  run_on(kernel(), silu_args(gate, up, apart), 1);
+  run_on(kernel(), silu_args(gate, up, gate), 2);
+  EXPECT_EQ(std::memcmp(gate.data(), apart.data(), gate.size() * sizeof(float)), 0);
+}
+
 TEST_P(RoundConformance, EqualsTheScalarRoundingForEveryUpperHalfAndNearTies) {
   std::vector<float> x;
   for (uint32_t high = 0; high < 65536; ++high) {

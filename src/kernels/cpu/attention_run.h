@@ -121,8 +121,7 @@ void merge_tile(const TileJob& job, const AttentionScratch& scratch) {
 
 template <class Tile, DType kType>
 void run_attention_typed(const Attention::Args& args, ThreadPool& pool) {
-  const AttentionScratch scratch = carve(args);
-  const AttentionWork work(args, pool.threads(), scratch.tile_begins);
+  const AttentionWork work(args, pool.threads(), static_cast<int64_t*>(args.scratch));
   const auto job = [&](int64_t tile) {
     return TileJob{args, work, work.tile(tile), padded_dim(args.head_dim)};
   };
@@ -132,6 +131,7 @@ void run_attention_typed(const Attention::Args& args, ThreadPool& pool) {
     });
     return;
   }
+  const AttentionScratch scratch = carve(args, work);
   const int64_t splits = work.splits();
   pool.parallel_for(work.tiles() * splits, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

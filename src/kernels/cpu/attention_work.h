@@ -5,6 +5,7 @@
 // result: partial results are made per split and merged in order either way. Baseline code:
 // included outside ISA regions.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "op/attention.h"
@@ -52,6 +53,13 @@ struct AttentionTile {
   int64_t count = 0;
 };
 
+// Partial results that a call cut by split may have: 16 MiB of them, or those of a single row if
+// they are more. Calls with more have rows enough to keep threads busy without that cut.
+constexpr int64_t max_partials(int64_t heads, int64_t head_dim, int64_t splits) {
+  const int64_t bytes = padded_dim(head_dim) * 4 + 8;
+  return std::max(heads * splits, (int64_t{16} << 20) / bytes);
+}
+
 // The cut of one call.
 class AttentionWork {
  public:
@@ -64,7 +72,9 @@ class AttentionWork {
       tile_begins[s + 1] = tile_begins[s] + (pairs + kTilePairs - 1) / kTilePairs;
     }
     splits_ = (args.max_context + kKvSplit - 1) / kKvSplit;
-    by_split_ = splits_ > 1 && tiles() < kEnoughTiles * threads;
+    by_split_ =
+        splits_ > 1 && tiles() < kEnoughTiles * threads &&
+        args.rows * args.heads * splits_ <= max_partials(args.heads, args.head_dim, splits_);
   }
 
   int64_t group() const { return group_; }
@@ -119,38 +129,41 @@ class AttentionWork {
   bool by_split_ = false;
 };
 
-// Scratch: tile_begins, then the partial heads and their values by [row * heads + head][split].
-struct AttentionScratch {
-  int64_t* tile_begins = nullptr;
-  PartialHead* heads = nullptr;
-  float* values = nullptr;  // padded_dim(head_dim) each
-};
-
 constexpr size_t align64(size_t bytes) {
   return (bytes + 63) & ~size_t{63};
 }
 
-// Bytes for any call within `problem`. Calls cut by split have few tiles, and so few pairs.
+constexpr size_t tile_begins_bytes(int64_t spans) {
+  return align64(static_cast<size_t>(spans + 1) * sizeof(int64_t));
+}
+
+// Partial results of a call cut by split, by [row * heads + head][split].
+struct AttentionScratch {
+  PartialHead* heads = nullptr;
+  float* values = nullptr;  // padded_dim(head_dim) each
+};
+
+// Bytes for any call within `problem`: tile_begins, then AttentionScratch.
 inline size_t attention_scratch_bytes(const Attention::Problem& problem, int threads) {
-  const size_t begins = align64(static_cast<size_t>(problem.max_rows + 1) * sizeof(int64_t));
+  const size_t begins = tile_begins_bytes(problem.max_rows);
   const int64_t splits = (problem.max_context + kKvSplit - 1) / kKvSplit;
   if (splits <= 1) return begins;
+  // Few tiles have few pairs.
   const int64_t pairs = std::min(problem.max_rows * problem.heads,
                                  AttentionWork::kEnoughTiles * threads * kTilePairs);
-  const auto partials = static_cast<size_t>(pairs * splits);
+  const auto partials = static_cast<size_t>(
+      std::min(pairs * splits, max_partials(problem.heads, problem.head_dim, splits)));
   return begins + align64(partials * sizeof(PartialHead)) +
          partials * static_cast<size_t>(padded_dim(problem.head_dim)) * sizeof(float);
 }
 
-// The parts of a call's scratch memory. Requires the memory of attention_scratch_bytes().
-inline AttentionScratch carve(const Attention::Args& args) {
-  auto* bytes = static_cast<std::byte*>(args.scratch);
+// The partial results in the scratch of a call cut by split.
+inline AttentionScratch carve(const Attention::Args& args, const AttentionWork& work) {
+  auto* bytes = static_cast<std::byte*>(args.scratch) + tile_begins_bytes(args.span_count);
   AttentionScratch s;
-  s.tile_begins = reinterpret_cast<int64_t*>(bytes);
-  bytes += align64(static_cast<size_t>(args.span_count + 1) * sizeof(int64_t));
   s.heads = reinterpret_cast<PartialHead*>(bytes);
-  const int64_t splits = (args.max_context + kKvSplit - 1) / kKvSplit;
-  bytes += align64(static_cast<size_t>(args.rows * args.heads * splits) * sizeof(PartialHead));
+  bytes +=
+      align64(static_cast<size_t>(args.rows * args.heads * work.splits()) * sizeof(PartialHead));
   s.values = reinterpret_cast<float*>(bytes);
   return s;
 }
