@@ -3,6 +3,7 @@
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/man.h"
+#include "plan/format_table.h"
 
 namespace octet {
 namespace {
@@ -19,7 +20,8 @@ const CommandSpec kMan{
     .name = "man",
     .summary = "Print the manual page of the program or of a command, or all as Markdown",
     .positionals = {{.name = "command", .help = "the command", .required = false}},
-    .flags = {{.name = "markdown", .help = "print every command as Markdown instead"}},
+    .flags = {{.name = "markdown", .help = "print every command as Markdown instead"},
+              {.name = "formats", .help = "print the table of docs/FORMATS.md instead"}},
     .examples = {{"octet man run | man -l -", "read the page of run"}},
 };
 
@@ -31,6 +33,10 @@ int complete(const ParsedArgs& args, const Console& console) {
 int man(const ParsedArgs& args, const Console& console) {
   if (args.on("markdown")) {
     console.out(cli_markdown(program()));
+    return 0;
+  }
+  if (args.on("formats")) {
+    console.out(format_table_markdown());
     return 0;
   }
   const auto command = args.argument("command");
