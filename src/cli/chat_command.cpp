@@ -102,6 +102,8 @@ bool handle(Conversation& conversation, const std::string& line, const Console& 
 int run(const ParsedArgs& args, const Console& console) {
   Conversation conversation(args, *args.argument("model"), console);
   LineEditor editor({.history_path = args.text("history").value_or("")});
+  // Ctrl-C between a line and its answer stops neither the program nor the next answer.
+  const InterruptScope interrupt;
   for (;;) {
     const InputLine line = editor.read("> ");
     if (line.kind == InputLine::Kind::End) break;

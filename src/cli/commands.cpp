@@ -19,6 +19,10 @@ int report(const Error& error, const Console& console) {
 
 int dispatch(std::span<const std::string> words, const Console& console) {
   const std::string& first = words.front();
+  if (first == "help" && words.size() > 1) {
+    console.out(help_text(program(), find_command(program(), words[1]), {}));
+    return 0;
+  }
   if (first == "--help" || first == "-h" || first == "help") {
     console.out(overview(program()));
     return 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -33,6 +34,17 @@ std::string scale_name(std::string_view weight) {
 std::string input_scale_name(std::string_view weight) {
   return fmt::format("{}input_scale",
                      weight.substr(0, weight.size() - std::string_view("weight").size()));
+}
+
+// Codes of a weight that holds NaN or an infinity: both become NaN.
+void check_finite(std::string_view tensor, std::span<const uint8_t> codes) {
+  constexpr uint8_t kNan = 0x7F;  // of E4M3, either sign
+  const auto nan =
+      std::find_if(codes.begin(), codes.end(), [](uint8_t code) { return (code & 0x7F) == kNan; });
+  if (nan == codes.end()) return;
+  throw_error(Code::BadInput,
+              fmt::format("tensor \"{}\": element {} is not finite", tensor, nan - codes.begin()),
+              "the checkpoint is damaged; fetch it again");
 }
 
 class Quantizer {
@@ -122,6 +134,7 @@ class Quantizer {
       ConstTensorView matrix = view;
       matrix.row_stride = entry.shape[1];
       const QuantizedWeight weight = quantize_weight(matrix, job_.form->weight, pool_);
+      check_finite(entry.name, weight.codes);
       writer.write(entry.name, std::as_bytes(std::span(weight.codes)));
       writer.write(scale_name(entry.name), weight.scales);
       if (job_.form->calibrated()) {

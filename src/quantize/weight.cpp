@@ -38,8 +38,7 @@ void store(std::byte* out, float value, DType dtype) {
   std::memcpy(out, &bits, sizeof bits);
 }
 
-// The largest magnitude in [rows) x [cols), exact; NaN counts as nothing, as the tool's amin and
-// amax would refuse it anyway.
+// The largest magnitude in [rows) x [cols), exact; NaN counts as nothing: its code tells of it.
 float amax_of(const ConstTensorView& weight, Range rows, Range cols) {
   float largest = 0;
   for (int64_t r = rows.begin; r < rows.end; ++r) {

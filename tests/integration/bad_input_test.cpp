@@ -1,0 +1,373 @@
+// Broken checkpoints, texts and disks: one message, the right exit status, nothing half-written.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "tests/integration/process.h"
+#include "tests/integration/tiny_models.h"
+
+namespace octet {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Words = std::vector<std::string>;
+namespace fs = std::filesystem;
+
+constexpr const char* kQ = "model.layers.1.self_attn.q_proj";
+
+class BadInput : public ::testing::Test {
+ protected:
+  fs::path model() const { return folder_.path() / "model"; }
+  fs::path weights() const { return model() / "model.safetensors"; }
+
+  void write(const TinyCheckpoint& checkpoint, int shards = 1) const {
+    checkpoint.write(model(), shards);
+    add_text_files(model());
+  }
+  static TinyCheckpoint sound(LayerQuant quant = tiny_fp8_dynamic()) {
+    return tiny_model(small_model(quant));
+  }
+
+  // Runs and expects one error message: "octet: ..." once, with its hint, and nothing else.
+  static Ran fails(const Words& words, int status, const RunOptions& options = {}) {
+    Ran ran = run_octet(words, options);
+    EXPECT_EQ(ran.status, status) << describe_run(words, ran);
+    EXPECT_THAT(ran.err, StartsWith("octet: "));
+    EXPECT_EQ(ran.err.find("octet: ", 1), std::string::npos) << describe_run(words, ran);
+    EXPECT_THAT(ran.err, Not(HasSubstr("bug of octet")));
+    return ran;
+  }
+  // The same for plan and run of the model; returns what plan said.
+  std::string both_fail(int status) const {
+    fails({"run", model().string(), "-p", "bread", "-n", "2"}, status);
+    return fails({"plan", model().string()}, status).err;
+  }
+
+  TinyFolder folder_;
+};
+
+TEST_F(BadInput, ASoundModelRuns) {
+  write(sound());
+  const Words words{"run", model().string(), "-p", "bread", "-n", "2"};
+  const Ran ran = run_octet(words);
+  EXPECT_EQ(ran.status, 0) << describe_run(words, ran);
+}
+
+TEST_F(BadInput, ABrokenHeader) {
+  write(sound());
+  std::string bytes = read_bytes(weights());
+  bytes[20] = '}';
+  write_bytes(weights(), bytes);
+  EXPECT_THAT(both_fail(2), HasSubstr("model.safetensors"));
+}
+
+TEST_F(BadInput, AHeaderLongerThanTheFile) {
+  write(sound());
+  std::string bytes = read_bytes(weights());
+  const uint64_t length = uint64_t{1} << 40;
+  std::memcpy(bytes.data(), &length, sizeof length);
+  write_bytes(weights(), bytes);
+  EXPECT_THAT(both_fail(2), HasSubstr("1099511627776"));
+}
+
+TEST_F(BadInput, AnEmptyFileAndAnEmptyFolder) {
+  fs::create_directories(model());
+  EXPECT_THAT(fails({"plan", model().string()}, 2).err, HasSubstr("config.json"));
+  write(sound());
+  write_bytes(weights(), "");
+  EXPECT_THAT(both_fail(2), HasSubstr("model.safetensors"));
+}
+
+TEST_F(BadInput, ATruncatedShard) {
+  write(sound(), 2);
+  const fs::path shard = model() / "model-00002-of-00002.safetensors";
+  fs::resize_file(shard, fs::file_size(shard) - 8);
+  EXPECT_THAT(both_fail(2), HasSubstr("model-00002-of-00002.safetensors"));
+}
+
+TEST_F(BadInput, AMissingShard) {
+  write(sound(), 2);
+  fs::remove(model() / "model-00001-of-00002.safetensors");
+  EXPECT_THAT(both_fail(2), HasSubstr("model-00001-of-00002.safetensors"));
+}
+
+TEST_F(BadInput, FilesThatCannotBeRead) {
+  write(sound());
+  fs::remove(weights());
+  fs::create_directory(weights());
+  EXPECT_THAT(fails({"plan", model().string()}, 2).err, HasSubstr("model.safetensors"));
+  fs::remove(weights());
+  fs::create_symlink("model.safetensors", weights());  // a link to itself
+  EXPECT_THAT(both_fail(4), HasSubstr("model.safetensors"));
+}
+
+TEST_F(BadInput, AMissingScale) {
+  TinyCheckpoint checkpoint = sound();
+  checkpoint.remove(std::string(kQ) + ".weight_scale");
+  write(checkpoint);
+  EXPECT_THAT(both_fail(2), AllOf(HasSubstr(kQ), HasSubstr("weight_scale")));
+}
+
+TEST_F(BadInput, AMissingTensor) {
+  TinyCheckpoint checkpoint = sound();
+  checkpoint.remove("model.norm.weight");
+  write(checkpoint);
+  EXPECT_THAT(both_fail(2), HasSubstr("model.norm.weight"));
+}
+
+TEST_F(BadInput, ATensorTooMany) {
+  TinyCheckpoint checkpoint = sound();
+  checkpoint.add_normal("model.layers.0.surprise", DType::BF16, Shape{4}, 1);
+  write(checkpoint);
+  EXPECT_THAT(both_fail(2), HasSubstr("model.layers.0.surprise"));
+}
+
+TEST_F(BadInput, AWrongShape) {
+  TinyCheckpoint checkpoint = sound(tiny_plain());
+  const std::string name = std::string(kQ) + ".weight";
+  checkpoint.remove(name);
+  checkpoint.add_normal(name, DType::BF16, {64, 60}, 1);
+  write(checkpoint);
+  EXPECT_THAT(both_fail(2), AllOf(HasSubstr(kQ), HasSubstr("60"), HasSubstr("64")));
+}
+
+TEST_F(BadInput, AScaleOfAWrongShape) {
+  TinyCheckpoint checkpoint = sound();
+  const std::string name = std::string(kQ) + ".weight_scale";
+  checkpoint.remove(name);
+  checkpoint.add_normal(name, DType::BF16, {63, 1}, 1);
+  write(checkpoint);
+  EXPECT_THAT(both_fail(2), AllOf(HasSubstr(name), HasSubstr("63")));
+}
+
+TEST_F(BadInput, AConfigThatIsNotJson) {
+  write(sound());
+  write_bytes(model() / "config.json", "{\"hidden_size\": 64,");
+  EXPECT_THAT(both_fail(2), HasSubstr("config.json"));
+}
+
+TEST_F(BadInput, AConfigThatLacksAField) {
+  TinyCheckpoint checkpoint = sound();
+  checkpoint.config().erase("hidden_size");
+  write(checkpoint);
+  EXPECT_THAT(both_fail(2), HasSubstr("hidden_size"));
+}
+
+TEST_F(BadInput, AbsurdSizesInTheConfig) {
+  for (const json& value : {json(-64), json(0), json(1e300), json("64"), json(int64_t{1} << 62)}) {
+    TinyCheckpoint checkpoint = sound();
+    checkpoint.config()["hidden_size"] = value;
+    fs::remove_all(model());
+    write(checkpoint);
+    EXPECT_THAT(both_fail(2), HasSubstr("hidden_size")) << value;
+  }
+}
+
+TEST_F(BadInput, AnUnknownArchitectureIsRefusedWithTheKnownOnes) {
+  TinyCheckpoint checkpoint = sound();
+  checkpoint.config()["architectures"] = {"NovelForCausalLM"};
+  write(checkpoint);
+  EXPECT_THAT(both_fail(3), AllOf(HasSubstr("NovelForCausalLM"), HasSubstr("LlamaForCausalLM"),
+                                  HasSubstr("Qwen2ForCausalLM")));
+}
+
+TEST_F(BadInput, AnUnknownQuantisation) {
+  TinyCheckpoint checkpoint = sound();
+  checkpoint.config()["quantization_config"]["quant_method"] = "novel";
+  write(checkpoint);
+  const Ran ran = run_octet({"plan", model().string()});
+  EXPECT_THAT(ran.status, testing::AnyOf(2, 3));
+  EXPECT_THAT(ran.err, HasSubstr("novel"));
+}
+
+TEST_F(BadInput, WeightsThatAreNotFiniteStopTheAnswerNamingTheLayer) {
+  TinyModel tiny = small_model();
+  TinyCheckpoint checkpoint = tiny_model(tiny);
+  // 0x7F is NaN in E4M3: one code of the first row of down_proj in layer 0.
+  const std::string name = "model.layers.0.mlp.down_proj.weight";
+  std::vector<std::byte> codes(static_cast<size_t>(tiny.hidden * tiny.intermediate),
+                               std::byte{0x38});
+  codes[5] = std::byte{0x7F};
+  checkpoint.remove(name);
+  checkpoint.add(name, DType::F8E4M3, {tiny.hidden, tiny.intermediate}, std::move(codes));
+  write(checkpoint);
+  const Ran ran = fails({"run", model().string(), "-p", "bread", "-n", "2", "--json"}, 4);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("not finite"), HasSubstr("model.layers.0.mlp")));
+  EXPECT_THAT(ran.out, IsEmpty());
+  const Ran score =
+      fails({"perplexity", model().string(), "--file", "testing/data/text/bread.txt"}, 4);
+  EXPECT_THAT(score.err, HasSubstr("model.layers.0.mlp"));
+}
+
+TEST_F(BadInput, ANanInTheHeadIsNamedToo) {
+  TinyModel tiny = small_model(tiny_plain());
+  TinyCheckpoint checkpoint = tiny_model(tiny);
+  std::vector<float> head(static_cast<size_t>(tiny.vocab * tiny.hidden), 0.5F);
+  head[70] = std::numeric_limits<float>::quiet_NaN();
+  checkpoint.remove("lm_head.weight");
+  checkpoint.add_values("lm_head.weight", DType::BF16, {tiny.vocab, tiny.hidden}, head);
+  write(checkpoint);
+  EXPECT_THAT(fails({"run", model().string(), "-p", "bread", "-n", "2"}, 4).err,
+              HasSubstr("lm_head"));
+}
+
+TEST_F(BadInput, ATemplateThatDoesNotCompile) {
+  write(sound());
+  write_bytes(model() / "chat_template.jinja", "{% for m in messages %}{{ m.content }}");
+  const Words run{"run", model().string(), "--chat", "-p", "bread"};
+  EXPECT_THAT(fails(run, 2).err, AllOf(HasSubstr("line 1"), HasSubstr("endfor")));
+  fails({"chat", model().string()}, 2);
+}
+
+TEST_F(BadInput, ATemplateThatRaisesSaysWhat) {
+  write(sound());
+  write_bytes(model() / "chat_template.jinja", "{{ raise_exception('only even days') }}");
+  const Words run{"run", model().string(), "--chat", "-p", "bread"};
+  EXPECT_THAT(fails(run, 2).err, HasSubstr("only even days"));
+  // From a pipe the first message that cannot be answered ends the program.
+  EXPECT_THAT(fails({"chat", model().string()}, 2, {.input = "bread\n"}).err,
+              HasSubstr("only even days"));
+}
+
+TEST_F(BadInput, NoTokenizerAndNoTemplate) {
+  write(sound());
+  fs::remove(model() / "chat_template.jinja");
+  EXPECT_THAT(fails({"run", model().string(), "--chat", "-p", "bread"}, 2).err,
+              HasSubstr("chat template"));
+  EXPECT_THAT(fails({"chat", model().string()}, 2).err, HasSubstr("chat template"));
+  fs::remove(model() / "tokenizer.json");
+  EXPECT_THAT(fails({"run", model().string(), "-p", "bread"}, 2).err, HasSubstr("tokenizer.json"));
+}
+
+TEST_F(BadInput, ATokenizerWithAnUnknownPart) {
+  write(sound());
+  json tokenizer = read_json(model() / "tokenizer.json");
+  tokenizer["model"]["type"] = "Unigram";
+  write_bytes(model() / "tokenizer.json", tokenizer.dump());
+  EXPECT_THAT(fails({"run", model().string(), "-p", "bread"}, 2).err, HasSubstr("Unigram"));
+}
+
+TEST_F(BadInput, AGenerationConfigWithNonsense) {
+  write(sound());
+  write_bytes(model() / "generation_config.json", R"({"do_sample": true, "temperature": "hot"})");
+  EXPECT_THAT(fails({"run", model().string(), "-p", "bread"}, 2).err, HasSubstr("temperature"));
+}
+
+TEST_F(BadInput, ATextFileThatIsNotUtf8) {
+  write(sound());
+  const std::string text = (folder_.path() / "text.txt").string();
+  write_bytes(text, "bread \xC3\x28 water");
+  EXPECT_THAT(fails({"perplexity", model().string(), "--file", text}, 2).err, HasSubstr("UTF-8"));
+}
+
+class BadQuantize : public BadInput {
+ protected:
+  void SetUp() override { write(sound(tiny_plain())); }
+  std::string out() const { return (folder_.path() / "out").string(); }
+  Ran quantize(const Words& more, int status, const RunOptions& options = {}) const {
+    Words words{"quantize", model().string(), out()};
+    words.insert(words.end(), more.begin(), more.end());
+    return fails(words, status, options);
+  }
+  // Names in the folder beside the model.
+  std::vector<std::string> left() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_.path()))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+};
+
+TEST_F(BadQuantize, AFullDiskLeavesNothing) {
+  for (const uint64_t limit : {100U, 5000U, 60000U}) {
+    const Ran ran = quantize({}, 4, {.max_file_bytes = limit});
+    EXPECT_THAT(ran.err, HasSubstr("out")) << limit;
+    EXPECT_THAT(left(), testing::ElementsAre("model")) << limit;
+  }
+}
+
+TEST_F(BadQuantize, AnExistingFolderIsKept) {
+  fs::create_directories(out());
+  write_bytes(fs::path(out()) / "mine", "precious");
+  EXPECT_THAT(quantize({}, 2).err, HasSubstr("out"));
+  EXPECT_EQ(read_bytes(fs::path(out()) / "mine"), "precious");
+  EXPECT_THAT(left(), testing::ElementsAre("model", "out"));
+}
+
+TEST_F(BadQuantize, AFileInTheWayIsKept) {
+  write_bytes(out(), "precious");
+  quantize({}, 2);
+  EXPECT_EQ(read_bytes(out()), "precious");
+}
+
+TEST_F(BadQuantize, AQuantisedCheckpointIsRefused) {
+  const Words words{"quantize", "testing/data/fp8/ct-dynamic", out()};
+  EXPECT_THAT(fails(words, 2).err, HasSubstr("quanti"));
+  EXPECT_THAT(left(), testing::ElementsAre("model"));
+}
+
+TEST_F(BadQuantize, FlagsThatDoNotGoTogether) {
+  EXPECT_THAT(quantize({"--scheme", "fp4"}, 2).err, HasSubstr("fp8-dynamic"));
+  EXPECT_THAT(quantize({"--scheme", "fp8-static"}, 2).err, HasSubstr("--calibration"));
+  EXPECT_THAT(quantize({"--calibration", "testing/data/text/bread.txt"}, 2).err,
+              HasSubstr("--calibration"));
+  EXPECT_THAT(quantize({"--scheme", "fp8-static", "--calibration", "/no/such/text"}, 2).err,
+              HasSubstr("/no/such/text"));
+  EXPECT_THAT(left(), testing::ElementsAre("model"));
+}
+
+TEST_F(BadQuantize, WeightsThatAreNotFinite) {
+  TinyModel tiny = small_model(tiny_plain());
+  TinyCheckpoint checkpoint = tiny_model(tiny);
+  const std::string name = std::string(kQ) + ".weight";
+  std::vector<float> values(64 * 64, 0.25F);
+  values[77] = std::numeric_limits<float>::quiet_NaN();
+  checkpoint.remove(name);
+  checkpoint.add_values(name, DType::BF16, {64, 64}, values);
+  fs::remove_all(model());
+  write(checkpoint);
+  EXPECT_THAT(quantize({}, 2).err, AllOf(HasSubstr(kQ), HasSubstr("element 77")));
+  EXPECT_THAT(left(), testing::ElementsAre("model"));
+}
+
+// Not bad: every scheme makes a checkpoint that plans as its name says and answers.
+class Quantize : public BadQuantize, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Quantize, MakesACheckpointThatRuns) {
+  const std::string scheme = GetParam();
+  Words words{"quantize", model().string(), out(), "--scheme", scheme};
+  if (scheme == "fp8-static")
+    words.insert(words.end(), {"--calibration", "testing/data/text/bread.txt"});
+  const Ran made = run_octet(words);
+  ASSERT_EQ(made.status, 0) << describe_run(words, made);
+  EXPECT_THAT(made.out, AllOf(HasSubstr("14 linear layers"), HasSubstr(scheme)));
+  EXPECT_THAT(left(), testing::ElementsAre("model", "out"));
+  EXPECT_TRUE(fs::exists(fs::path(out()) / "tokenizer.json"));
+  EXPECT_TRUE(fs::exists(fs::path(out()) / "chat_template.jinja"));
+  const Words run{"run", out(), "-p", "bread", "-n", "4", "--json"};
+  const Ran ran = run_octet(run);
+  ASSERT_EQ(ran.status, 0) << describe_run(run, ran);
+  EXPECT_EQ(json::parse(ran.out)["tokens"].size(), 4U);
+  const json plan = json::parse(run_octet({"plan", out(), "--json"}).out);
+  EXPECT_EQ(plan["linear"][0]["scheme"], scheme == "fp8-weight-only" ? "w8a16" : "w8a8");
+}
+
+INSTANTIATE_TEST_SUITE_P(Schemes, Quantize,
+                         ::testing::Values("fp8-dynamic", "fp8-block", "fp8-static",
+                                           "fp8-weight-only"),
+                         [](const auto& param) {
+                           std::string name = param.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace octet

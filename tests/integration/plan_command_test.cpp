@@ -1,0 +1,270 @@
+// `octet plan` as a process: text and JSON, ranks, forced and disabled kernels, devices, headers.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tests/integration/process.h"
+#include "tests/integration/tiny_models.h"
+
+namespace octet {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+constexpr const char* kDynamic = "testing/data/fp8/ct-dynamic";
+constexpr const char* kReference = "cpu.linear.w8a8.f8.ref";
+
+Ran plan(const Words& words, int status = 0) {
+  Words all{"plan"};
+  all.insert(all.end(), words.begin(), words.end());
+  const Ran ran = run_octet(all);
+  EXPECT_EQ(ran.status, status) << describe_run(all, ran);
+  return ran;
+}
+
+json plan_json(Words words, int status = 0) {
+  words.emplace_back("--json");
+  return json::parse(plan(words, status).out);
+}
+
+const json& layer(const json& plan, const std::string& part) {
+  for (const json& group : plan["linear"]) {
+    if (group["layers"].get<std::string>().find(part) != std::string::npos) return group;
+  }
+  throw std::runtime_error("the plan has no layer " + part);
+}
+
+std::vector<std::string> kernel_names(const std::string& op) {
+  std::vector<std::string> names;
+  for (const json& row : json::parse(run_octet({"kernels", "--json"}).out)) {
+    if (op.empty() || row["op"] == op) names.push_back(row["name"]);
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+TEST(PlanCommand, ShowsTheChosenTheOthersAndEveryReason) {
+  const Ran ran = plan({kDynamic, "--max-isa", "baseline"});
+  EXPECT_THAT(ran.out, HasSubstr("model.layers.*.self_attn.q_proj  x2  N=64 K=64"));
+  EXPECT_THAT(ran.out, HasSubstr("weights f8e4m3/row/bf16/static, input f8e4m3/row/f32/dynamic"));
+  EXPECT_THAT(ran.out, HasSubstr("* w8a8  cpu.linear.w8a8.f8.ref"));
+  EXPECT_THAT(ran.out, HasSubstr("+ w8a16 cpu.linear.w8a16.f8.ref"));
+  EXPECT_THAT(ran.out, HasSubstr("- plain cpu.linear.plain.float.ref\n        weights are fp8"));
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("KV"), HasSubstr("scratch"), HasSubstr("of context fit")));
+  EXPECT_THAT(ran.err, IsEmpty());
+}
+
+TEST(PlanCommand, JsonSaysTheSameAsTheText) {
+  const json data = plan_json({kDynamic, "--max-isa", "baseline"});
+  EXPECT_EQ(data["model"], "ct-dynamic");
+  EXPECT_EQ(data["architecture"], "LlamaForCausalLM");
+  EXPECT_TRUE(data["runnable"]);
+  EXPECT_EQ(data["linear"].size(), 8U);
+  const json& q = layer(data, "q_proj");
+  EXPECT_EQ(q["count"], 2);
+  EXPECT_EQ(q["n"], 64);
+  EXPECT_EQ(q["k"], 64);
+  EXPECT_EQ(q["scheme"], "w8a8");
+  EXPECT_EQ(q["kernel"], kReference);
+  const std::string text = plan({kDynamic, "--max-isa", "baseline"}).out;
+  for (const json& group : data["linear"]) {
+    EXPECT_EQ(group["attempts"].size(), kernel_names("linear").size()) << group["layers"];
+    for (const json& attempt : group["attempts"]) {
+      EXPECT_THAT(text, HasSubstr(attempt["kernel"].get<std::string>()));
+      for (const std::string reason : attempt["refusals"]) EXPECT_THAT(text, HasSubstr(reason));
+    }
+  }
+  // Two layers of k and v: 2 * 2 kv_heads * 16 wide * 2 bytes of bf16.
+  EXPECT_EQ(data["bytes"]["kv_per_token"], 2 * 2 * 2 * 16 * 2);
+  EXPECT_EQ(data["max_model_len"], 64);
+  EXPECT_GT(data["fits_tokens"].get<int64_t>(), 64);
+}
+
+TEST(PlanCommand, ChoosesWhatTheCheckpointDeclaresAndPreferMovesIt) {
+  EXPECT_EQ(layer(plan_json({kDynamic}), "q_proj")["scheme"], "w8a8");
+  EXPECT_EQ(layer(plan_json({kDynamic, "--prefer", "w8a16"}), "q_proj")["scheme"], "w8a16");
+  const json weight_only = plan_json({"testing/data/fp8/ct-weight-only", "--prefer", "w8a8"});
+  EXPECT_EQ(layer(weight_only, "q_proj")["scheme"], "w8a16");
+}
+
+TEST(PlanCommand, Float32AdmitsOnlyFloat32Carriers) {
+  const json data = plan_json({kDynamic, "--prefer", "w8a16", "--dtype", "float32"});
+  EXPECT_EQ(data["kv_dtype"], "f32");
+  for (const json& group : data["linear"]) {
+    EXPECT_THAT(group["kernel"].get<std::string>(), Not(HasSubstr("bf16")));
+  }
+}
+
+TEST(PlanCommand, SharesShapesAndBytesByRank) {
+  const json one = plan_json({kDynamic});
+  const json two = plan_json({kDynamic, "-tp", "2"});
+  EXPECT_EQ(two["ranks"], 2);
+  EXPECT_EQ(layer(two, "q_proj")["n"], 32);
+  EXPECT_EQ(layer(two, "q_proj")["k"], 64);
+  EXPECT_EQ(layer(two, "o_proj")["n"], 64);
+  EXPECT_EQ(layer(two, "o_proj")["k"], 32);
+  EXPECT_EQ(layer(two, "down_proj")["k"], 48);
+  EXPECT_EQ(layer(two, "lm_head")["n"], 24);
+  EXPECT_EQ(two["bytes"]["kv_per_token"].get<int64_t>() * 2,
+            one["bytes"]["kv_per_token"].get<int64_t>());
+  EXPECT_LT(two["bytes"]["weights"].get<int64_t>(), one["bytes"]["weights"].get<int64_t>());
+  EXPECT_EQ(plan({kDynamic, "-tp=2"}).out, plan({kDynamic, "-tp", "2"}).out);
+}
+
+TEST(PlanCommand, PlansACutThroughABlock) {
+  // 384 columns of down_proj in blocks of 128 by two ranks: 192 each, the second begins inside a
+  // block.
+  const TinyFolder folder;
+  TinyModel model;
+  model.quant = tiny_fp8_block();
+  tiny_model(model).write(folder.path());
+  const json data = plan_json({folder.path().string(), "-tp", "2"});
+  EXPECT_EQ(layer(data, "down_proj")["k"], 192);
+  EXPECT_EQ(layer(data, "gate_proj")["n"], 192);
+  EXPECT_TRUE(data["runnable"]);
+}
+
+TEST(PlanCommand, RefusesRanksThatDoNotDivideTheModel) {
+  const Ran ran = plan({kDynamic, "-tp", "3"}, 3);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("heads"), HasSubstr("3 ranks")));
+}
+
+TEST(PlanCommand, ReadsShardsThatEndAfterTheirHeaderOnlyWhenAsked) {
+  const TinyFolder folder;
+  std::filesystem::copy(kDynamic, folder.path());
+  cut_after_header(folder.path() / "model.safetensors");
+  const std::string cut = folder.path().string();
+  const Ran refused = plan({cut}, 2);
+  EXPECT_THAT(refused.err, HasSubstr("model.safetensors"));
+  const json data = plan_json({cut, "--headers-only"});
+  EXPECT_EQ(data["linear"], plan_json({kDynamic})["linear"]);
+}
+
+TEST(PlanCommand, BindsTheLayersThatAForcedKernelTakes) {
+  const json data = plan_json({kDynamic, "--kernel", kReference});
+  EXPECT_TRUE(layer(data, "q_proj")["forced"]);
+  EXPECT_EQ(layer(data, "q_proj")["kernel"], kReference);
+  EXPECT_FALSE(layer(data, "lm_head")["forced"]);  // bf16: resolved as usual
+  EXPECT_THAT(plan({kDynamic, "--kernel", kReference}).out, HasSubstr("(--kernel)"));
+}
+
+TEST(PlanCommand, AnExpressionBindsSomeLayers) {
+  const json data =
+      plan_json({kDynamic, "--kernel", std::string("layers\\.1\\..*q_proj=") + kReference});
+  int forced = 0;
+  for (const json& group : data["linear"]) {
+    if (!group["forced"]) continue;
+    ++forced;
+    EXPECT_THAT(group["modules"].get<Words>(), ElementsAre("model.layers.1.self_attn.q_proj"));
+  }
+  EXPECT_EQ(forced, 1);
+}
+
+TEST(PlanCommand, ABoundLayerThatCannotRunIsExit3WithAllReasons) {
+  const Ran ran = plan({kDynamic, "--kernel", kReference, "--disable", kReference}, 3);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("cannot plan model.layers.*.self_attn.q_proj"),
+                             HasSubstr("disabled by --disable"), HasSubstr("--kernel")));
+  EXPECT_THAT(ran.out, HasSubstr("operations"));  // the plan is printed all the same
+  const Ran weights = plan({"testing/data/fp8/ct-weight-only", "--kernel", kReference}, 3);
+  EXPECT_THAT(weights.err, HasSubstr(kReference));
+}
+
+TEST(PlanCommand, NothingBoundIsExit2) {
+  const Ran ran = plan({"testing/data/archs/llama-plain", "--kernel", kReference}, 2);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr(kReference), HasSubstr("binds no layer")));
+  plan({kDynamic, "--kernel", std::string("no_such_layer=") + kReference}, 2);
+}
+
+TEST(PlanCommand, DisablingEveryKernelIsExit3NamingEach) {
+  const std::vector<std::string> linear = kernel_names("linear");
+  ASSERT_FALSE(linear.empty());
+  const Ran ran = plan({kDynamic, "--disable", joined(linear)}, 3);
+  for (const std::string& name : linear) EXPECT_THAT(ran.err, HasSubstr(name));
+  const Ran none = plan({kDynamic, "--disable", joined(kernel_names(""))}, 3);
+  for (const std::string& name : kernel_names("attention")) EXPECT_THAT(none.err, HasSubstr(name));
+}
+
+TEST(PlanCommand, UnknownNamesAreExit2) {
+  EXPECT_THAT(plan({kDynamic, "--kernel", "nope"}, 2).err, HasSubstr("nope"));
+  EXPECT_THAT(plan({kDynamic, "--disable", "nope"}, 2).err, HasSubstr("nope"));
+  EXPECT_THAT(plan({kDynamic, "--max-isa", "mmx"}, 2).err, HasSubstr("mmx"));
+  EXPECT_THAT(plan({kDynamic, "--kernel", std::string("(=") + kReference}, 2).err,
+              HasSubstr("does not compile"));
+  EXPECT_THAT(plan({kDynamic, "--device", "/no/such/device.json"}, 2).err,
+              HasSubstr("/no/such/device.json"));
+  EXPECT_THAT(plan({"/no/such/model"}, 2).err, HasSubstr("/no/such/model"));
+}
+
+TEST(PlanCommand, MaxIsaLeavesHigherKernelsOut) {
+  const json data = plan_json({kDynamic, "--max-isa", "baseline"});
+  for (const json& group : data["linear"]) {
+    EXPECT_THAT(group["kernel"].get<std::string>(), HasSubstr(".ref"));
+  }
+  EXPECT_TRUE(data["device"]["features"].empty());
+}
+
+TEST(PlanCommand, PlansForAProfileAndSaysWhenItDoesNotFit) {
+  const TinyFolder folder;
+  const std::string path = (folder.path() / "device.json").string();
+  json profile = json::parse(run_octet({"probe", "--json"}).out);
+  write_bytes(path, profile.dump());
+  const json here = plan_json({kDynamic});
+  EXPECT_EQ(plan_json({kDynamic, "--device", path})["linear"], here["linear"]);
+
+  profile["name"] = "a small device";
+  profile["memory_bytes"] = 1000;
+  write_bytes(path, profile.dump());
+  const Ran ran = plan({kDynamic, "--device", path}, 3);
+  EXPECT_THAT(ran.err,
+              AllOf(HasSubstr("does not fit"), HasSubstr("a small device"), HasSubstr("1000")));
+  EXPECT_THAT(ran.out, HasSubstr("* w8a8"));  // the kernels are printed all the same
+  const json data = plan_json({kDynamic, "--device", path}, 3);
+  EXPECT_FALSE(data["runnable"]);
+  EXPECT_TRUE(data["linear"][0]["kernel"].is_string());
+}
+
+TEST(PlanCommand, ShortensTheContextToWhatFits) {
+  const TinyFolder folder;
+  const std::string path = (folder.path() / "device.json").string();
+  json profile = json::parse(run_octet({"probe", "--json"}).out);
+  const json whole = plan_json({kDynamic});
+  const int64_t kv = whole["bytes"]["kv_per_token"];
+  profile["memory_bytes"] =
+      whole["bytes"]["weights"].get<int64_t>() + whole["bytes"]["scratch"].get<int64_t>() + 10 * kv;
+  write_bytes(path, profile.dump());
+  const json data = plan_json({kDynamic, "--device", path});
+  EXPECT_GE(data["max_model_len"].get<int64_t>(), 10);
+  EXPECT_LT(data["max_model_len"].get<int64_t>(), 64);
+  plan({kDynamic, "--device", path, "--max-model-len", "64"}, 3);
+}
+
+TEST(PlanCommand, TimingGoesToTheStandardError) {
+  const Ran ran = plan({kDynamic, "--timing", "--json"});
+  EXPECT_THAT(ran.err, HasSubstr(" ms"));
+  EXPECT_TRUE(json::parse(ran.out)["runnable"]);
+}
+
+TEST(PlanCommand, AnUnknownArchitectureNamesTheKnownOnes) {
+  const TinyFolder folder;
+  std::filesystem::copy(kDynamic, folder.path());
+  json config = read_json(folder.path() / "config.json");
+  config["architectures"] = {"MixtralForCausalLM"};
+  write_bytes(folder.path() / "config.json", config.dump());
+  const Ran ran = plan({folder.path().string()}, 3);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("MixtralForCausalLM"), HasSubstr("LlamaForCausalLM"),
+                             HasSubstr("Qwen3ForCausalLM"), HasSubstr("MistralForCausalLM")));
+}
+
+}  // namespace
+}  // namespace octet
