@@ -4,7 +4,7 @@
 
 #include "base/atomic_folder.h"
 #include "base/mapped_file.h"
-#include "io/test_files.h"
+#include "testing/broken_files.h"
 
 namespace octet {
 namespace {

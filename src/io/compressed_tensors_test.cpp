@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/quant_config.h"
-#include "io/test_files.h"
+#include "testing/broken_files.h"
 
 namespace octet {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/json_file.h"
-#include "io/test_files.h"
+#include "testing/broken_files.h"
 
 namespace octet {
 namespace {

@@ -1,6 +1,6 @@
 #include "io/name_pattern.h"
 
-#include "io/test_files.h"
+#include "testing/broken_files.h"
 
 namespace octet {
 namespace {

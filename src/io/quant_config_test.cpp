@@ -2,7 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/test_files.h"
+#include "base/mapped_file.h"
+#include "testing/broken_files.h"
 
 namespace octet {
 namespace {
@@ -85,6 +86,24 @@ TEST(QuantConfig, CopiesShareOneConfig) {
   const QuantConfig a = QuantConfig::parse(fp8());
   const QuantConfig b = a;  // NOLINT(performance-unnecessary-copy-initialization)
   EXPECT_EQ(a.match(kOut), b.match(kOut));
+}
+
+// The golden holds what llm-compressor wrote (tools/golden_quantize.py).
+TEST(QuantConfig, ReadsTheConfigsOfLlmCompressor) {
+  const json golden =
+      json::parse(read_text_file("testing/data/quantize/golden.json", uint64_t{64} << 20));
+  const auto spell = [&](const char* form) {
+    const QuantConfig config = QuantConfig::parse(golden.at("forms").at(form));
+    EXPECT_THAT(config.notes(), testing::IsEmpty()) << form;
+    EXPECT_FALSE(config.match("lm_head")) << form;
+    const auto quant = config.match(kOut);
+    if (!quant) return std::string("nothing");
+    return to_string(quant->weight) + " " + (quant->input ? to_string(*quant->input) : "none");
+  };
+  EXPECT_EQ(spell("fp8-dynamic"), "f8e4m3/row/f32/static f8e4m3/row/f32/dynamic");
+  EXPECT_EQ(spell("fp8-block"), "f8e4m3/block128x128/f32/static f8e4m3/group128/f32/dynamic");
+  EXPECT_EQ(spell("fp8-static"), "f8e4m3/tensor/f32/static f8e4m3/tensor/f32/static");
+  EXPECT_EQ(spell("fp8-weight-only"), "f8e4m3/row/f32/static none");
 }
 
 TEST(Fp8Config, BlocksQuantiseTheInputInGroupsOfTheirColumns) {

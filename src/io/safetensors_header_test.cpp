@@ -1,6 +1,6 @@
 #include "io/safetensors_header.h"
 
-#include "io/test_files.h"
+#include "testing/broken_files.h"
 
 namespace octet {
 namespace {

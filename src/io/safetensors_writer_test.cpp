@@ -6,7 +6,7 @@
 
 #include "base/mapped_file.h"
 #include "io/safetensors_header.h"
-#include "io/test_files.h"
+#include "testing/broken_files.h"
 
 namespace octet {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/test_files.h"
+#include "testing/broken_files.h"
 
 namespace octet {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// Files that are wrong on purpose, for the tests of this layer.
+// Files that are wrong on purpose, and the messages they give.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
