@@ -40,12 +40,12 @@ run_stage() {
 sources() { git ls-files '*.cpp' '*.h'; }
 
 stage_style() {
-  tools/check_layers.py
+  /usr/bin/python3 tools/check_layers.py
   sources | xargs clang-format --dry-run -Werror
 }
 
 stage_release() {
-  tools/get_smollm2.py models/SmolLM2-135M-Instruct
+  /usr/bin/python3 tools/get_smollm2.py models/SmolLM2-135M-Instruct  # the Python whose numpy apt installs
   cmake --preset release
   cmake --build --preset release -j "$jobs"
   # Everything but the tests that a benchmark of the machine would disturb runs beside each other.
