@@ -10,7 +10,7 @@ namespace octet {
 // operations, bytes, notes.
 std::string explain(const ModelPlan& plan);
 
-// The same as one JSON object; docs/CLI.md names its fields.
+// The same as one JSON object; docs/JSON.md names its fields.
 std::string to_json(const ModelPlan& plan);
 
 // "34.3 GB", "812 kB": decimal units, three digits.
