@@ -34,7 +34,7 @@ fs::path parent_of(const fs::path& path) {
 }
 
 // "name" without a trailing slash, which would make the file name empty.
-fs::path without_slash(fs::path path) {
+fs::path without_slash(const fs::path& path) {
   return path.has_filename() || !path.has_relative_path() ? path : path.parent_path();
 }
 
@@ -45,8 +45,8 @@ fs::path sibling(const fs::path& target, std::string_view word) {
 
 }  // namespace
 
-AtomicFolder::AtomicFolder(fs::path target, Existing existing)
-    : target_(without_slash(std::move(target))), existing_(existing) {
+AtomicFolder::AtomicFolder(const fs::path& target, Existing existing)
+    : target_(without_slash(target)), existing_(existing) {
   if (!target_.has_filename() || target_.filename() == "." || target_.filename() == "..") {
     throw_error(Code::BadInput, fmt::format("output folder \"{}\" has no name", target_.string()));
   }

@@ -20,7 +20,7 @@ class AtomicFolder {
  public:
   // Throws BadInput when `target` exists, is not an empty folder and `existing` is Refuse, or is a
   // file; Environment when the folder cannot be made.
-  AtomicFolder(std::filesystem::path target, Existing existing);
+  AtomicFolder(const std::filesystem::path& target, Existing existing);
   AtomicFolder(AtomicFolder&& other) noexcept;
   AtomicFolder& operator=(AtomicFolder&&) = delete;
   AtomicFolder(const AtomicFolder&) = delete;
