@@ -63,6 +63,12 @@ struct OpenClCatalogue {
   }
 };
 
+// The catalogue as it is; resolutions point into it.
+const OpenClCatalogue& standard() {
+  static const OpenClCatalogue kCatalogue;
+  return kCatalogue;
+}
+
 std::string chosen(const Resolution& r) {
   return r.kernel() != nullptr ? std::string(r.kernel()->name) : "none";
 }
@@ -95,11 +101,11 @@ TEST(Resolve, TakesPerChannelWeightsOnceAKernelDeclaresRow) {
 }
 
 TEST(Resolve, KeepsW8A16AsDefaultForPerChannelOnOpenCl) {
-  EXPECT_EQ(chosen(OpenClCatalogue().resolve(kChannel)), "opencl.linear.w8a16.f8");
+  EXPECT_EQ(chosen(standard().resolve(kChannel)), "opencl.linear.w8a16.f8");
 }
 
 TEST(Resolve, PrefersW8A8WhenPolicyAsks) {
-  EXPECT_EQ(chosen(OpenClCatalogue().resolve(kChannel, {.prefer = SchemeId::W8A8})),
+  EXPECT_EQ(chosen(standard().resolve(kChannel, {.prefer = SchemeId::W8A8})),
             "opencl.linear.w8a8.f8");
 }
 
@@ -110,7 +116,7 @@ TEST(Resolve, BlockCapableW8A16WinsByPreferenceWithNoCodeChange) {
 }
 
 TEST(Resolve, ForcedKernelThatRefusesIsAnErrorWithItsReasons) {
-  const Resolution r = OpenClCatalogue().resolve(kBlock, {.forced = "opencl.linear.w8a16.f8"});
+  const Resolution r = standard().resolve(kBlock, {.forced = "opencl.linear.w8a16.f8"});
   EXPECT_EQ(chosen(r), "none");
   EXPECT_THAT(all_reasons(r, "opencl.linear.w8a16.f8"), HasSubstr("block128x128"));
   EXPECT_THAT(all_reasons(r, "opencl.linear.w8a8.f8"),
@@ -118,7 +124,7 @@ TEST(Resolve, ForcedKernelThatRefusesIsAnErrorWithItsReasons) {
 }
 
 TEST(Resolve, NamesEveryKernelItRefused) {
-  const Resolution r = OpenClCatalogue().resolve(kBlock);
+  const Resolution r = standard().resolve(kBlock);
   std::vector<std::string_view> names;
   for (const LinearAttempt& a : r.attempts) names.push_back(a.kernel->name);
   EXPECT_THAT(names, ElementsAre("opencl.linear.w8a16.f8", "opencl.linear.w8a8.f8",
@@ -169,14 +175,13 @@ TEST(Resolve, RefusesWhatTheDeviceLacks) {
 }
 
 TEST(Resolve, WeightOnlyCheckpointIsRefusedByW8A8WithItsReason) {
-  const Resolution r = OpenClCatalogue().resolve(kBlockWeightsOnly);
+  const Resolution r = standard().resolve(kBlockWeightsOnly);
   EXPECT_EQ(chosen(r), "none");
   EXPECT_THAT(all_reasons(r, "opencl.linear.w8a8.f8"), HasSubstr("quantises weights only"));
 }
 
 TEST(Resolve, DisabledKernelIsRefusedByName) {
-  const Resolution r =
-      OpenClCatalogue().resolve(kChannel, {.disabled = {"opencl.linear.w8a16.f8"}});
+  const Resolution r = standard().resolve(kChannel, {.disabled = {"opencl.linear.w8a16.f8"}});
   EXPECT_EQ(chosen(r), "opencl.linear.w8a8.f8");
   EXPECT_THAT(all_reasons(r, "opencl.linear.w8a16.f8"), HasSubstr("disabled by --disable"));
 }
