@@ -27,7 +27,9 @@ function(octet_layer NAME)
     add_executable(${ID}_test ${TESTS})
     target_include_directories(${ID}_test PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(${ID}_test PRIVATE octet_${ID} ${ARG_TEST_LIBS} GTest::gmock GTest::gtest_main)
-    target_compile_options(${ID}_test PRIVATE -O1)  # tests are compiled far more often than they run
+    if(NOT OCTET_SANITIZE)
+      target_compile_options(${ID}_test PRIVATE -O1)  # tests are compiled far more often than they run
+    endif()
     gtest_discover_tests(${ID}_test TEST_PREFIX ${ID}. DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit
                          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endif()
