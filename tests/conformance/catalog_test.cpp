@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "op/absmax.h"
 #include "op/attention.h"
 #include "op/gather.h"
 #include "op/linear.h"
@@ -48,7 +49,7 @@ std::vector<Facts> all_kernels() {
                    std::string(name(k->scheme))});
   }
   collect_all<Attention, Gather, RmsNorm, SiluMul, RoundBf16, Quantize, Rope, ArgMax, TopK, LogProb,
-              Sample>(all);
+              Sample, AbsMax>(all);
   return all;
 }
 
