@@ -114,7 +114,7 @@ int run(const ParsedArgs& args, const Console& console) {
       // A message that cannot be answered ends a script, not a conversation.
       if (!editor.interactive() || error.code() == Code::Bug) throw;
       console.err(fmt::format("octet: {}\n", error.message()));
-      if (!error.hint().empty()) console.err(fmt::format("  try: {}\n", error.hint()));
+      if (!error.hint().empty()) console.err(fmt::format("  hint: {}\n", error.hint()));
     }
   }
   return 0;

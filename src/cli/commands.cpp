@@ -13,7 +13,7 @@ namespace {
 
 int report(const Error& error, const Console& console) {
   console.err(fmt::format("octet: {}\n", error.message()));
-  if (!error.hint().empty()) console.err(fmt::format("  try: {}\n", error.hint()));
+  if (!error.hint().empty()) console.err(fmt::format("  hint: {}\n", error.hint()));
   return exit_status(error.code());
 }
 

@@ -25,7 +25,7 @@ const CommandSpec kSpec{
     .flags = concat({{{.name = "file",
                        .letter = 'f',
                        .kind = FlagKind::Path,
-                       .metavar = "TEXT",
+                       .metavar = "FILE",
                        .help = "the text, UTF-8"},
                       {.name = "json", .help = "print one JSON object"}},
                      plan_flags()}),
@@ -35,7 +35,7 @@ const CommandSpec kSpec{
 
 int run(const ParsedArgs& args, const Console& console) {
   const auto file = args.text("file");
-  if (!file) throw_error(Code::BadInput, "octet perplexity needs a text", "add --file TEXT");
+  if (!file) throw_error(Code::BadInput, "octet perplexity needs a text", "add --file FILE");
   const std::string text = read_text_file(*file, "--file");
   Session session(args, *args.argument("model"), 1);
   const std::vector<int32_t> tokens = session.tokenizer().encode(text);

@@ -90,7 +90,7 @@ std::vector<Flag> plan_flags() {
        .aliases = {"tp"},
        .kind = FlagKind::Integer,
        .metavar = "N",
-       .help = "ranks that share the model",
+       .help = "ranks that share the model; more than 1 can be planned, not yet run",
        .default_value = "1",
        .min = 1,
        .max = 1024,

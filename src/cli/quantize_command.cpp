@@ -30,7 +30,7 @@ const CommandSpec kSpec{
                .choices = {"fp8-dynamic", "fp8-block", "fp8-static", "fp8-weight-only"}},
               {.name = "calibration",
                .kind = FlagKind::Path,
-               .metavar = "TEXT",
+               .metavar = "FILE",
                .help = "text file for fp8-static, UTF-8"},
               {.name = "calibration-window",
                .kind = FlagKind::Size,
@@ -58,7 +58,7 @@ std::vector<float> calibrated_amax(const ParsedArgs& args, const std::string& mo
   const auto file = args.text("calibration");
   if (!file) {
     throw_error(Code::BadInput, "--scheme fp8-static needs a text to calibrate on",
-                "add --calibration TEXT");
+                "add --calibration FILE");
   }
   const std::vector<int32_t> tokens =
       tokenizer_of(model).encode(read_text_file(*file, "--calibration"));

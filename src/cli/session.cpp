@@ -25,7 +25,7 @@ std::vector<Flag> sampling_flags() {
        .aliases = {"n-predict"},
        .kind = FlagKind::Size,
        .metavar = "TOKENS",
-       .help = "tokens of an answer",
+       .help = "tokens of an answer; 0 only tokenises the prompt (run)",
        .default_value = "256",
        .min = 0,
        .max = 1 << 30,
