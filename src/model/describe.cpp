@@ -185,8 +185,11 @@ PlanRequest plan_request(const Checkpoint& checkpoint, const ModelConfig& config
   }
   for (const TensorRef& ref : description.tensors) {
     const TensorEntry* entry = checkpoint.find(ref.name);
-    const bool counted_as_head = config.tied_embeddings && ref.name == embedding_name();
-    if (!counted_as_head) request.other_bytes += entry->bytes;
+    if (ref.name != embedding_name()) {
+      request.other_bytes += entry->bytes;
+    } else if (!config.tied_embeddings) {
+      request.embedding_bytes = entry->bytes;
+    }
   }
   request.embedding = checkpoint.find(embedding_name())->dtype;
   for (const std::string& expert : description.experts) {

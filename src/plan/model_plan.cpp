@@ -92,6 +92,12 @@ void resolve_layers(ModelPlan& plan) {
   }
 }
 
+// A stored scale that the chosen arithmetic has no use for.
+bool leaves_input_scale(const PlannedLayers& group) {
+  return group.quant.input && group.quant.input->timing == ScaleTiming::Static &&
+         group.resolution.chosen && !group.resolution.problem().activation;
+}
+
 void judge_layers(ModelPlan& plan) {
   for (const PlannedLayers& group : plan.layers) {
     if (!group.resolution.chosen) {
@@ -108,6 +114,12 @@ void judge_layers(ModelPlan& plan) {
       plan.notes.push_back(fmt::format("{}: {} instead of the declared {}", group.pattern,
                                        name(chosen), name(declared)));
     }
+  }
+  const auto unused = std::find_if(plan.layers.begin(), plan.layers.end(), leaves_input_scale);
+  if (unused != plan.layers.end()) {
+    plan.notes.push_back(
+        fmt::format("stored static input scales are not used: {} takes inputs unquantised",
+                    name(unused->resolution.problem().scheme)));
   }
   const auto tokens =
       std::find_if(plan.layers.begin(), plan.layers.end(),
@@ -169,7 +181,8 @@ void choose_ops(ModelPlan& plan) {
 }
 
 uint64_t weight_bytes(const ModelPlan& plan, uint64_t& copied) {
-  uint64_t bytes = plan.request.other_bytes;
+  const auto ranks = static_cast<uint64_t>(plan.options.ranks);
+  uint64_t bytes = plan.request.embedding_bytes / ranks + plan.request.other_bytes;
   for (const PlannedLayers& group : plan.layers) {
     const uint64_t count = group.members.size();
     bytes += count * static_cast<uint64_t>(group.shape.n * group.shape.k *

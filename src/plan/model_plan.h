@@ -44,7 +44,8 @@ struct PlanRequest {
   std::vector<std::string>
       unsupported;  // layers that no operation computes (experts), with the reason
   DType embedding = DType::BF16;
-  uint64_t other_bytes = 0;  // embedding and norms, as stored
+  uint64_t embedding_bytes = 0;  // as stored, shared by ranks; 0 when the head counts it
+  uint64_t other_bytes = 0;      // norms, as stored; every rank has them
   std::vector<std::string> notes;
 };
 
