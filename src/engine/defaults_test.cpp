@@ -1,0 +1,64 @@
+#include "engine/defaults.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace octet {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+GenerationDefaults read(const json& generation, std::vector<int32_t> config_eos = {}) {
+  return generation_defaults(&generation, config_eos);
+}
+
+TEST(GenerationDefaults, AreGreedyWithoutAFile) {
+  const std::vector<int32_t> eos{2};
+  const GenerationDefaults defaults = generation_defaults(nullptr, eos);
+  EXPECT_EQ(defaults.sampling.temperature, 0);
+  EXPECT_THAT(defaults.stop_ids, ElementsAre(2));
+}
+
+TEST(GenerationDefaults, AreGreedyUnlessSamplingIsOn) {
+  EXPECT_EQ(read({{"temperature", 0.6}}).sampling.temperature, 0);
+  EXPECT_EQ(read({{"do_sample", false}, {"temperature", 0.6}}).sampling.temperature, 0);
+}
+
+TEST(GenerationDefaults, TakeWhatTheFileSaysAndElseWhatTransformersDoes) {
+  const auto s = read({{"do_sample", true}, {"top_p", 0.8}, {"repetition_penalty", 1.05}}).sampling;
+  EXPECT_EQ(s.temperature, 1);
+  EXPECT_EQ(s.top_k, 50);
+  EXPECT_FLOAT_EQ(s.top_p, 0.8F);
+  EXPECT_FLOAT_EQ(s.repetition_penalty, 1.05F);
+}
+
+TEST(GenerationDefaults, EndTokensOfBothFilesCountOnce) {
+  EXPECT_THAT(read({{"eos_token_id", {9, 2}}}, {2}).stop_ids, ElementsAre(2, 9));
+  EXPECT_THAT(read({{"eos_token_id", 5}}).stop_ids, ElementsAre(5));
+  EXPECT_THAT(read({{"eos_token_id", nullptr}}, {2}).stop_ids, ElementsAre(2));
+}
+
+TEST(GenerationDefaults, NonsenseIsRefusedByItsField) {
+  const auto message = [](const json& generation) -> std::string {
+    try {
+      read(generation);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::BadInput);
+      return error.message();
+    }
+    return {};
+  };
+  EXPECT_THAT(message({{"do_sample", true}, {"temperature", "hot"}}), HasSubstr("/temperature"));
+  EXPECT_THAT(message({{"do_sample", true}, {"top_p", 1.5}}), HasSubstr("/top_p"));
+  EXPECT_THAT(message({{"repetition_penalty", 0}}), HasSubstr("/repetition_penalty"));
+  EXPECT_THAT(message({{"eos_token_id", "two"}}), HasSubstr("/eos_token_id"));
+  EXPECT_THAT(message({{"eos_token_id", {1, -4}}}), HasSubstr("-4"));
+}
+
+}  // namespace
+}  // namespace octet

@@ -1,0 +1,98 @@
+#include "model/config.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "testing/tiny_checkpoint.h"
+
+namespace octet {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+json sound() {
+  return tiny_model({}).config();
+}
+
+// The message of the refusal, which must have this code.
+std::string refusal(const json& config, Code code) {
+  try {
+    read_config(config);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.message();
+    return error.message() + " " + error.hint();
+  }
+  ADD_FAILURE() << "taken: " << config.dump();
+  return {};
+}
+
+TEST(ReadConfig, ReadsTheSizes) {
+  const ModelConfig config = read_config(sound());
+  EXPECT_EQ(config.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(config.dims.layers, 2);
+  EXPECT_EQ(config.dims.hidden, 256);
+  EXPECT_EQ(config.dims.kv_heads, 2);
+  EXPECT_EQ(config.dims.head_dim, 64);
+  EXPECT_EQ(config.dims.max_position, 256);
+  EXPECT_EQ(config.eos_ids, std::vector<int32_t>{2});
+}
+
+TEST(ReadConfig, TheHeadWidthFollowsFromTheOthersWhenItIsNotGiven) {
+  json config = sound();
+  config.erase("head_dim");
+  EXPECT_EQ(read_config(config).dims.head_dim, 64);
+  config["head_dim"] = nullptr;
+  EXPECT_EQ(read_config(config).dims.head_dim, 64);
+}
+
+TEST(ReadConfig, AnUnknownArchitectureNamesThoseThatAreKnown) {
+  json config = sound();
+  config["architectures"] = {"NovelForCausalLM"};
+  const std::string message = refusal(config, Code::CannotRun);
+  EXPECT_THAT(message, HasSubstr("NovelForCausalLM"));
+  ASSERT_FALSE(architecture_names().empty());
+  for (const std::string_view known : architecture_names())
+    EXPECT_THAT(message, HasSubstr(std::string(known)));
+}
+
+TEST(ReadConfig, WhatIsMissingOrAbsurdIsNamed) {
+  for (const char* field : {"hidden_size", "num_hidden_layers", "num_attention_heads",
+                            "intermediate_size", "vocab_size"}) {
+    json config = sound();
+    config.erase(field);
+    EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr(field));
+    for (const json& value : {json(0), json(-1), json("many"), json(1e18), json::array()}) {
+      config[field] = value;
+      EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr(field)) << value;
+    }
+  }
+}
+
+TEST(ReadConfig, HeadsMustShareKeysEvenly) {
+  json config = sound();
+  config["num_key_value_heads"] = 3;
+  EXPECT_THAT(refusal(config, Code::BadInput), AllOf(HasSubstr("3"), HasSubstr("4")));
+}
+
+TEST(ReadConfig, AnUnknownActivationOrRopeIsRefused) {
+  json config = sound();
+  config["hidden_act"] = "swish-of-the-day";
+  EXPECT_THROW(read_config(config), Error);
+  config = sound();
+  config["rope_scaling"] = {{"rope_type", "spiral"}, {"factor", 2.0}};
+  EXPECT_THROW(read_config(config), Error);
+}
+
+TEST(ReadConfig, EveryRegisteredNameIsListedOnce) {
+  const auto names = architecture_names();
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+}  // namespace
+}  // namespace octet
