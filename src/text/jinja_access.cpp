@@ -179,6 +179,9 @@ std::string sliced_range(const ValueList& items, const Range& slice) {
 Value attribute_of(const Value& object, std::string_view name, Budget& budget) {
   budget.step();
   if (object.is_undefined()) object.fail_undefined();
+  if (object.holds<Namespace*>()) {
+    budget.step(object.get<Namespace*>()->attributes.size() / 16);
+  }
   if (auto own = own_attribute(object, name)) return std::move(*own);
   if (object.is_dict()) {
     if (const Value* value = object.dict().find(name)) return *value;

@@ -102,9 +102,7 @@ void append_padded(TextBuilder& out, std::string_view text, const FormatSpec& sp
   if (spec.precision >= 0) {
     text = text.substr(0, byte_offset(text, static_cast<size_t>(spec.precision)));
   }
-  const auto characters = static_cast<int64_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
+  const int64_t characters = count_characters(text);
   const auto missing = static_cast<uint64_t>(std::max<int64_t>(spec.width - characters, 0));
   const uint64_t before = spec.align == '>' ? missing : (spec.align == '^' ? missing / 2 : 0);
   out.repeat(spec.fill, before);

@@ -61,6 +61,8 @@ Value make_namespace(Runtime& runtime, const Arguments& a) {
   Namespace& space = runtime.namespaces.emplace_back();
   for (const auto& [key, value] : dict.dict().entries) {
     if (!key.is_text()) fail("namespace(): the names must be strings");
+    runtime.budget.step(space.attributes.size() / 16);
+    runtime.budget.allocate(kObjectBytes);
     space.set(key.bytes(), value);
   }
   return Value(Value::Data(&space));

@@ -18,6 +18,10 @@ struct Limits {
   uint64_t memory_bytes = 1u << 30;  // strings and containers produced, in all
 };
 
+// What a string, list or dict costs beside its bytes and items: the object, its count of owners,
+// the allocator's share.
+inline constexpr uint64_t kObjectBytes = 96;
+
 // How deep lists, dicts and tuples may nest, in a value and in JSON input; bounds every recursion
 // over values.
 inline constexpr int kMaxValueDepth = 200;
@@ -98,7 +102,7 @@ class TextBuilder {
 
   // The finished string; its bytes are charged.
   std::string take() {
-    budget_.allocate(text_.size());
+    budget_.allocate(kObjectBytes + text_.size());
     budget_.scan(text_.size());
     return std::move(text_);
   }

@@ -6,8 +6,9 @@
 
 namespace octet::jinja {
 
-const Value* Scope::find(std::string_view name) const {
+const Value* Scope::find(std::string_view name, Budget& budget) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get()) {
+    budget.step(scope->variables.size() / 16);
     for (const auto& [key, value] : scope->variables) {
       if (key == name) return &value;
     }
@@ -60,7 +61,7 @@ struct Machine::Evaluator {
   Value operator()(const SequenceNode& node) const {
     ValueList items;
     items.reserve(node.items.size());
-    m.runtime_.budget.allocate((node.items.size() + 1) * sizeof(Value));
+    m.runtime_.budget.allocate(kObjectBytes + node.items.size() * sizeof(Value));
     for (const auto& item : node.items) items.push_back(m.evaluate(*item));
     return Value::sequence(node.kind, std::move(items));
   }
@@ -112,7 +113,7 @@ Value Machine::evaluate(const Expression& expression) {
 }
 
 Value Machine::name(const NameNode& node) {
-  if (const Value* value = scope_->find(node.name)) return *value;
+  if (const Value* value = scope_->find(node.name, runtime_.budget)) return *value;
   if (const Value* value = variables_.find(node.name)) return *value;
   if (const Builtin* function = find_builtin(global_functions(), node.name)) {
     return Value(Value::Data(function));
@@ -156,6 +157,7 @@ CallArguments Machine::arguments(const CallSyntax& syntax) {
   Budget& budget = runtime_.budget;
   for (const auto& item : syntax.positional) call.positional.push_back(evaluate(*item));
   for (const auto& [name, item] : syntax.named) {
+    budget.step(call.named.size());
     if (call.find(name) != nullptr) fail(fmt::format("the argument '{}' is given twice", name));
     call.named.emplace_back(name, evaluate(*item));
   }
@@ -235,6 +237,7 @@ void Machine::bind_parameters(const MacroObject& macro, CallArguments& call, Sco
     }
     return std::nullopt;
   };
+  runtime_.budget.step(node.parameters.size() * (call.named.size() + 1));
   std::vector<std::optional<Value>> given(node.parameters.size());
   for (size_t i = 0; i < given.size(); ++i) {
     if (i < call.positional.size()) {

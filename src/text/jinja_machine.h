@@ -17,7 +17,7 @@ struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string_view, Value>> variables;  // the names live in the syntax tree
 
-  const Value* find(std::string_view name) const;  // here or further out
+  const Value* find(std::string_view name, Budget& budget) const;  // here or further out
   void set(std::string_view name, Value value);
 };
 

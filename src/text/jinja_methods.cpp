@@ -81,11 +81,11 @@ Value split_into_lines(Runtime& runtime, const Arguments& a) {
   runtime.budget.scan(text.size());
   runtime.budget.allocate(text.size());
   ValueList lines;
-  for (const std::string_view line : split_lines(text, a.has(1) && a[1].truthy())) {
-    runtime.budget.allocate(sizeof(Value));
+  for_each_line(text, a.has(1) && a[1].truthy(), [&](std::string_view line) {
+    runtime.budget.allocate(kObjectBytes + sizeof(Value));
     runtime.budget.step();
     lines.push_back(like(a[0], std::string(line)));
-  }
+  });
   return Value::list(std::move(lines));
 }
 
@@ -148,8 +148,7 @@ int64_t index_of(Runtime& runtime, const Arguments& a, bool from_right) {
   const size_t at = from_right ? window.text.rfind(needle) : find_text(window.text, needle);
   if (at == std::string_view::npos) return -1;
   const std::string_view before = std::string_view(a[0].bytes()).substr(0, window.start + at);
-  return std::count_if(before.begin(), before.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return count_characters(before);
 }
 
 Value find(Runtime& r, const Arguments& a) {
@@ -176,9 +175,8 @@ Value count(Runtime& runtime, const Arguments& a) {
   const std::string& needle = a.text(1, "count");
   const Window window = window_of(runtime, a);
   if (window.empty_start) return Value::integer(0);
-  if (needle.empty()) {
-    return Value::integer(
-        static_cast<int64_t>(character_offsets(window.text).size()));  // one more than characters
+  if (needle.empty()) {  // it stands before every character and at the end
+    return Value::integer(count_characters(window.text) + 1);
   }
   int64_t found = 0;
   for (size_t at = 0; (at = find_text(window.text, needle, at)) != std::string_view::npos;

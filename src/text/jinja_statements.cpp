@@ -160,17 +160,21 @@ void Machine::call_block(const CallBlockStatement& node) {
 
 void Machine::assign(const Target& target, const Value& value) {
   if (target.targets.empty()) {
+    runtime_.budget.step(scope_->variables.size() / 16);
     if (target.attribute.empty()) {
       scope_->set(target.name, value);
       return;
     }
-    const Value* object = scope_->find(target.name);
+    const Value* object = scope_->find(target.name, runtime_.budget);
     if (object == nullptr) object = variables_.find(target.name);
     if (object == nullptr || !object->holds<Namespace*>()) {
       fail("cannot assign attribute on non-namespace object",
            fmt::format("{} must be made by namespace()", target.name));
     }
-    object->get<Namespace*>()->set(target.attribute, value);
+    Namespace& space = *object->get<Namespace*>();
+    runtime_.budget.step(space.attributes.size() / 16);
+    runtime_.budget.allocate(kObjectBytes);
+    space.set(target.attribute, value);
     return;
   }
   const ValueList items = collect(value, runtime_.budget);

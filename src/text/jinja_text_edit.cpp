@@ -17,7 +17,7 @@ class Pieces {
 
   void add(std::string_view piece) {
     budget_.step();
-    budget_.allocate(sizeof(Value) + piece.size());
+    budget_.allocate(kObjectBytes + sizeof(Value) + piece.size());
     list_.push_back(Value::text(std::string(piece), safe_));
   }
   bool reached(int64_t limit) const {
@@ -137,9 +137,7 @@ std::string replace_text(std::string_view text, std::string_view from, std::stri
 std::string pad_text(std::string_view text, int64_t width, std::string_view fill, char align,
                      Budget& budget) {
   budget.scan(text.size());
-  const auto length = static_cast<int64_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
+  const int64_t length = count_characters(text);
   const int64_t missing = std::min(width, kMaxWidth) - length;
   TextBuilder out(budget);
   if (missing <= 0) {

@@ -107,12 +107,12 @@ Value indented(Runtime& runtime, const Arguments& a) {
   runtime.budget.allocate(whole.size());
   TextBuilder out(runtime.budget);
   bool is_first = true;
-  for (const std::string_view line : split_lines(whole)) {
+  for_each_line(whole, false, [&](std::string_view line) {
     if (!is_first) out += '\n';
     if (is_first ? first : (blank || !line.empty())) out += prefix;
     is_first = false;
     out += line;
-  }
+  });
   return Value::text(out.take(), subject.safe);
 }
 

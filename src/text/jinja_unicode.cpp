@@ -228,6 +228,11 @@ bool is_title_text(std::string_view text) {
   return holds && any;
 }
 
+int64_t count_characters(std::string_view text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
 size_t byte_offset(std::string_view text, size_t index) {
   size_t at = 0;
   while (index > 0 && at < text.size()) {
@@ -244,21 +249,20 @@ std::vector<size_t> character_offsets(std::string_view text) {
   return offsets;
 }
 
-std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends) {
-  std::vector<std::string_view> lines;
+void for_each_line(std::string_view text, bool keep_ends,
+                   const std::function<void(std::string_view)>& take) {
   size_t start = 0;
   for (size_t at = 0; at < text.size();) {
     const CodePoint point = code_point_at(text, at);
     size_t next = at + point.bytes;
     if (is_line_end(point.value)) {
       if (point.value == '\r' && next < text.size() && text[next] == '\n') ++next;
-      lines.push_back(text.substr(start, (keep_ends ? next : at) - start));
+      take(text.substr(start, (keep_ends ? next : at) - start));
       start = next;
     }
     at = next;
   }
-  if (start < text.size()) lines.push_back(text.substr(start));
-  return lines;
+  if (start < text.size()) take(text.substr(start));
 }
 
 size_t find_text(std::string_view text, std::string_view needle, size_t from) {

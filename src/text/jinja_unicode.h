@@ -2,6 +2,7 @@
 // Python's view of strings: positions in code points, its white space, its changes of case. All
 // text here is well-formed UTF-8.
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,14 +50,18 @@ bool is_upper_text(std::string_view text);
 bool is_lower_text(std::string_view text);
 bool is_title_text(std::string_view text);
 
+// Code points in `text`.
+int64_t count_characters(std::string_view text);
+
 // Byte offset of code point `index`, text.size() past the end.
 size_t byte_offset(std::string_view text, size_t index);
 
 // The byte offset of every code point, and text.size() at the end.
 std::vector<size_t> character_offsets(std::string_view text);
 
-// str.splitlines without the line ends.
-std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends = false);
+// Calls `take` with every line of str.splitlines, with its end if `keep_ends`.
+void for_each_line(std::string_view text, bool keep_ends,
+                   const std::function<void(std::string_view)>& take);
 
 // First position of `needle` at or after byte `from`; npos if none. Linear time.
 size_t find_text(std::string_view text, std::string_view needle, size_t from = 0);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "text/jinja_builtin.h"
+#include "text/jinja_unicode.h"
 #include "text/utf8.h"
 
 namespace octet::jinja {
@@ -216,6 +217,7 @@ void DictBuilder::set(const Value& key, Value value) {
 }
 
 Value DictBuilder::take() {
+  budget_.allocate(kObjectBytes);
   return Value(Value::Data(std::shared_ptr<const Dict>(dict_)));
 }
 
@@ -259,6 +261,7 @@ bool Cursor::next(Value& item) {
   }
   if (!value_.is_text() || position_ >= value_.bytes().size()) return false;
   const uint32_t bytes = code_point_at(value_.bytes(), position_).bytes;
+  budget_.allocate(kObjectBytes);
   item = Value::text(value_.bytes().substr(position_, bytes));
   position_ += bytes;
   return true;
@@ -279,8 +282,7 @@ std::optional<int64_t> length_of(const Value& value, Budget& budget) {
   if (value.is_undefined()) return 0;
   if (value.is_text()) {
     budget.scan(value.bytes().size());
-    return std::count_if(value.bytes().begin(), value.bytes().end(),
-                         [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+    return count_characters(value.bytes());
   }
   if (value.is_dict()) return static_cast<int64_t>(value.dict().entries.size());
   if (value.is_sequence() && value.items().kind != SequenceKind::Generator) {
