@@ -4,7 +4,8 @@
 
 namespace octet {
 
-// Counts are of one rank: with R ranks heads, kv_heads, intermediate and vocab are this rank's share.
+// Counts are of one rank: with R ranks heads, kv_heads, intermediate and vocab are this rank's
+// share.
 struct ModelDims {
   int64_t layers = 0;
   int64_t hidden = 0;

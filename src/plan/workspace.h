@@ -27,7 +27,7 @@ struct WorkspaceSizes {
   size_t head_input = 0;      // [logit_rows, hidden]
   size_t logits = 0;          // [logit_rows, vocab]
   size_t sample_scratch = 0;  // [logit_rows, 2 * vocab]
-  size_t rope_angles = 0;      // [rows, rotary_dim]
+  size_t rope_angles = 0;     // [rows, rotary_dim]
 
   size_t total() const;
 };
