@@ -64,7 +64,7 @@ class Conversation {
           session_.request(args_, session_.tokenizer().encode(template_->render(input), false));
       const InterruptScope interrupt;
       const Answer result = answer(
-          session_.engine(), session_.tokenizer(), std::move(request), args_.list("stop"),
+          session_.engine(), &session_.tokenizer(), std::move(request), args_.list("stop"),
           [&](std::string_view piece) { console_.out(piece); }, &InterruptScope::flag());
       console_.out(result.finish == FinishReason::Cancelled ? " [stopped]\n" : "\n");
       messages_.push_back({{"role", "assistant"}, {"content", result.text}});

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/command_list.h"
+#include "cli/interrupt.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/session.h"
@@ -52,6 +53,12 @@ const CommandSpec kSpec{
                   "static input scales"}},
 };
 
+// Ends the command after Ctrl-C; what was written so far goes away on the way out.
+void stop_if_interrupted() {
+  if (InterruptScope::interrupted())
+    throw_error(Code::Interrupted, "interrupted; no output was made");
+}
+
 // Largest inputs of the unquantised model on the calibration text, computed in float32.
 std::vector<float> calibrated_amax(const ParsedArgs& args, const std::string& model,
                                    const DeviceInfo& info) {
@@ -68,11 +75,14 @@ std::vector<float> calibrated_amax(const ParsedArgs& args, const std::string& mo
   const auto device = make_cpu_device(info, info.threads);
   Engine engine(prepare(model, false, info, std::move(options)), *device);
   ProgressBar bar("calibrating", static_cast<int64_t>(tokens.size()), {"tokens"});
-  return calibrate(engine, tokens, *args.integer("calibration-window"),
-                   [&](int64_t done) { bar.set(done); });
+  return calibrate(engine, tokens, *args.integer("calibration-window"), [&](int64_t done) {
+    stop_if_interrupted();
+    bar.set(done);
+  });
 }
 
 int run(const ParsedArgs& args, const Console& console) {
+  const InterruptScope interrupt;
   const std::string in = *args.argument("in");
   DeviceInfo info = probe_cpu();
   if (const auto threads = args.integer("threads")) info.threads = static_cast<int>(*threads);
@@ -89,8 +99,10 @@ int run(const ParsedArgs& args, const Console& console) {
   if (job.form->calibrated()) job.input_amax = calibrated_amax(args, in, info);
   ThreadPool pool(info.threads);
   ProgressBar bar("quantising", static_cast<int64_t>(input.file_bytes()));
-  const QuantizeSummary done =
-      quantize(job, pool, [&](QuantizeProgress p) { bar.set(static_cast<int64_t>(p.bytes_done)); });
+  const QuantizeSummary done = quantize(job, pool, [&](QuantizeProgress p) {
+    stop_if_interrupted();
+    bar.set(static_cast<int64_t>(p.bytes_done));
+  });
   bar.finish();
   console.out(fmt::format("{}: {} linear layers in {}, {} tensors as they were; {} from {}\n",
                           job.output.string(), done.quantised, job.form->name, done.copied,

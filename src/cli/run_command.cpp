@@ -57,7 +57,7 @@ const CommandSpec kSpec{
 };
 
 std::vector<int32_t> prompt_tokens(const ParsedArgs& args, const std::string& model,
-                                   const Tokenizer& tokenizer) {
+                                   const std::function<const Tokenizer&()>& tokenizer) {
   if (args.has("prompt") == args.has("prompt-ids")) {
     throw_error(Code::BadInput,
                 fmt::format("octet run takes one of --prompt and --prompt-ids, got {}",
@@ -80,7 +80,7 @@ std::vector<int32_t> prompt_tokens(const ParsedArgs& args, const std::string& mo
     return ids;
   }
   const std::string prompt = *args.text("prompt");
-  if (!args.on("chat")) return tokenizer.encode(prompt);
+  if (!args.on("chat")) return tokenizer().encode(prompt);
   const auto chat = ChatTemplate::load(folder_of(model));
   if (!chat) {
     throw_error(Code::BadInput, fmt::format("{} has no chat template", model),
@@ -91,7 +91,7 @@ std::vector<int32_t> prompt_tokens(const ParsedArgs& args, const std::string& mo
   if (const auto system = args.text("system"))
     input.messages.push_back({{"role", "system"}, {"content", *system}});
   input.messages.push_back({{"role", "user"}, {"content", prompt}});
-  return tokenizer.encode(chat->render(input), false);
+  return tokenizer().encode(chat->render(input), false);
 }
 
 Json logprobs_json(const Answer& answer) {
@@ -131,7 +131,8 @@ std::string dump(const Json& json) {
 
 int tokenise(const ParsedArgs& args, const std::string& model, const Console& console) {
   const Tokenizer tokenizer = tokenizer_of(model);
-  const std::vector<int32_t> ids = prompt_tokens(args, model, tokenizer);
+  const std::vector<int32_t> ids =
+      prompt_tokens(args, model, [&]() -> const Tokenizer& { return tokenizer; });
   if (args.on("json")) {
     Answer nothing;
     console.out(dump(answer_json(ids, nothing, 0, args.has("logprobs"))));
@@ -154,7 +155,8 @@ int run(const ParsedArgs& args, const Console& console) {
     throw_error(Code::BadInput, "--logprobs has nowhere to go without --json", "add --json");
   }
   Session session(args, model, 1);
-  Request request = session.request(args, prompt_tokens(args, model, session.tokenizer()));
+  Request request = session.request(
+      args, prompt_tokens(args, model, [&]() -> const Tokenizer& { return session.tokenizer(); }));
   request.top_logprobs = args.integer("logprobs").value_or(0);
   const std::vector<int32_t> prompt = request.prompt;
   const double load_s =
@@ -163,8 +165,9 @@ int run(const ParsedArgs& args, const Console& console) {
   const auto print = [&](std::string_view text) {
     if (!json) console.out(text);
   };
-  const Answer result = answer(session.engine(), session.tokenizer(), std::move(request),
-                               args.list("stop"), print, &InterruptScope::flag());
+  const Answer result =
+      answer(session.engine(), json ? session.tokenizer_if_any() : &session.tokenizer(),
+             std::move(request), args.list("stop"), print, &InterruptScope::flag());
   console.out(json ? dump(answer_json(prompt, result, load_s, args.has("logprobs"))) : "\n");
   return result.finish == FinishReason::Cancelled ? exit_status(Code::Interrupted) : 0;
 }

@@ -90,7 +90,7 @@ Tokenizer tokenizer_of(const std::string& model) {
 }
 
 Session::Session(const ParsedArgs& args, const std::string& model, int64_t sequences)
-    : tokenizer_(tokenizer_of(model)) {
+    : model_(model) {
   PlanOptions options = plan_options(args);
   options.max_sequences = sequences;
   if (options.ranks != 1) {
@@ -101,11 +101,21 @@ Session::Session(const ParsedArgs& args, const std::string& model, int64_t seque
   device_ = make_cpu_device(info, info.threads);
   Prepared prepared = prepare(model, false, info, std::move(options));
   require_runnable(prepared.plan);
+  if (std::filesystem::exists(std::filesystem::path(folder_of(model)) / "tokenizer.json")) {
+    tokenizer_ = tokenizer_of(model);
+  }
   engine_ = std::make_unique<Engine>(std::move(prepared), *device_);
   defaults_ =
       generation_defaults(engine_->checkpoint().generation_config(), engine_->config().eos_ids);
-  if (defaults_.stop_ids.empty() && tokenizer_.eos())
-    defaults_.stop_ids.push_back(*tokenizer_.eos());
+  if (defaults_.stop_ids.empty() && tokenizer_ && tokenizer_->eos()) {
+    defaults_.stop_ids.push_back(*tokenizer_->eos());
+  }
+}
+
+const Tokenizer& Session::tokenizer() const {
+  if (!tokenizer_) tokenizer_of(model_);  // says what is missing
+  OCTET_CHECK(tokenizer_.has_value(), "{} has gained a tokenizer meanwhile", model_);
+  return *tokenizer_;
 }
 
 Request Session::request(const ParsedArgs& args, std::vector<int32_t> prompt) const {
@@ -127,11 +137,12 @@ Request Session::request(const ParsedArgs& args, std::vector<int32_t> prompt) co
   return request;
 }
 
-Answer answer(Engine& engine, const Tokenizer& tokenizer, Request request,
+Answer answer(Engine& engine, const Tokenizer* tokenizer, Request request,
               std::vector<std::string> stops, const std::function<void(std::string_view)>& on_text,
               const std::atomic<bool>* interrupted) {
   Answer out;
-  Detokenizer detokenizer(tokenizer, true);
+  std::optional<Detokenizer> detokenizer;
+  if (tokenizer != nullptr) detokenizer.emplace(*tokenizer, true);
   StopScanner scanner(std::move(stops));
   const std::vector<int32_t> stop_ids = request.stop_ids;
   const bool wants_logprobs = request.top_logprobs > 0;
@@ -159,7 +170,7 @@ Answer answer(Engine& engine, const Tokenizer& tokenizer, Request request,
         if (wants_logprobs)
           out.logprobs.push_back({*event.token, event.logprob, std::move(event.top)});
         const bool end_token = event.finish == FinishReason::Stop;
-        if (!end_token) emit(scanner.push(detokenizer.push(*event.token)));
+        if (!end_token && detokenizer) emit(scanner.push(detokenizer->push(*event.token)));
         if (scanner.stopped()) {
           engine.cancel(id);
           out.finish = FinishReason::Stop;
@@ -172,7 +183,7 @@ Answer answer(Engine& engine, const Tokenizer& tokenizer, Request request,
     }
   }
   if (!scanner.stopped()) {
-    emit(scanner.push(detokenizer.flush()));
+    if (detokenizer) emit(scanner.push(detokenizer->flush()));
     emit(scanner.flush());
   }
   const double total = seconds_since(start);

@@ -2,6 +2,7 @@
 // What run, chat and perplexity share: a loaded model with its tokenizer, and one answer at a time.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,10 @@ class Session {
   Session(const ParsedArgs& args, const std::string& model, int64_t sequences);
 
   Engine& engine() { return *engine_; }
-  const Tokenizer& tokenizer() const { return tokenizer_; }
+  // Throws BadInput when the model has none.
+  const Tokenizer& tokenizer() const;
+  // Null when the model has none: raw token ids can be run all the same.
+  const Tokenizer* tokenizer_if_any() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
 
   // A request with the checkpoint's defaults and the flags' values over them. Throws BadInput
   // naming the flag.
@@ -33,7 +37,8 @@ class Session {
  private:
   std::unique_ptr<Device> device_;
   std::unique_ptr<Engine> engine_;
-  Tokenizer tokenizer_;
+  std::string model_;
+  std::optional<Tokenizer> tokenizer_;
   GenerationDefaults defaults_;
 };
 
@@ -56,9 +61,10 @@ struct Answer {
   double decode_s = 0;   // the others
 };
 
-// Runs one request to its end. `on_text` gets whole characters as they come; the flag `interrupted`
-// ends the answer early. Throws Environment when the model produced values that are not finite.
-Answer answer(Engine& engine, const Tokenizer& tokenizer, Request request,
+// Runs one request to its end. Without a tokenizer the answer has no text. `on_text` gets whole
+// characters as they come; the flag `interrupted` ends the answer early. Throws Environment when
+// the model produced values that are not finite.
+Answer answer(Engine& engine, const Tokenizer* tokenizer, Request request,
               std::vector<std::string> stops, const std::function<void(std::string_view)>& on_text,
               const std::atomic<bool>* interrupted);
 

@@ -87,7 +87,7 @@ DeviceInfo device_info_from_json(std::string_view text, std::string_view source)
   Json json;
   try {
     json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
+  } catch (const Json::exception& error) {  // also numbers that no double holds
     throw_error(Code::BadInput,
                 fmt::format("{}: a device profile is JSON; byte {} does not fit: {}", source,
                             error.byte, error.what()),

@@ -26,7 +26,7 @@ nlohmann::json read_json_object(const std::filesystem::path& path) {
   nlohmann::json value;
   try {
     value = nlohmann::json::parse(text, limit_depth);
-  } catch (const nlohmann::json::parse_error& e) {
+  } catch (const nlohmann::json::exception& e) {  // also numbers that no double holds
     // "[json.exception.parse_error.101] parse error at line ...": the bracket says nothing here.
     std::string_view what = e.what();
     if (const size_t end = what.find("] "); end != std::string_view::npos) {
