@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -41,7 +42,8 @@ std::vector<std::string> lines_of(const std::string& command) {
 // A script in a file of its own.
 class Script {
  public:
-  Script(std::string name, std::string_view text) : path_(testing::TempDir() + std::move(name)) {
+  Script(std::string name, std::string_view text)
+      : path_(testing::TempDir() + std::to_string(getpid()) + std::move(name)) {
     std::ofstream(path_) << text;
   }
   ~Script() { std::remove(path_.c_str()); }

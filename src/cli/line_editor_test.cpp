@@ -26,7 +26,8 @@ using testing::Not;
 // A path of its own, removed afterwards.
 class TempPath {
  public:
-  explicit TempPath(const std::string& name) : path_(testing::TempDir() + name) {
+  explicit TempPath(const std::string& name)
+      : path_(testing::TempDir() + std::to_string(getpid()) + name) {
     std::remove(path_.c_str());
   }
   ~TempPath() { std::remove(path_.c_str()); }

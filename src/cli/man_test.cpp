@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +20,7 @@ using testing::Not;
 
 // What `groff -man -ww` prints on standard output and on standard error.
 std::string formatted(const std::string& page) {
-  const std::string path = testing::TempDir() + "octet_man_test.1";
+  const std::string path = testing::TempDir() + std::to_string(getpid()) + "octet_man_test.1";
   std::ofstream(path) << page;
   const std::string command = "groff -man -Tascii -P-bcou -ww " + path + " 2>&1";
   std::string text;

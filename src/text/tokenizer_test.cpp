@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -139,8 +140,8 @@ TEST(Tokenizer, ServesManyThreadsAtOnce) {
 }
 
 TEST(Tokenizer, LoadsAFolderAndNamesItInErrors) {
-  const std::filesystem::path dir =
-      std::filesystem::path(testing::TempDir()) / "octet_tokenizer_test";
+  const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) /
+                                    ("octet_tokenizer_test" + std::to_string(getpid()));
   std::filesystem::remove_all(dir);
   std::filesystem::create_directories(dir);
   EXPECT_THAT(message([&] { Tokenizer::load(dir); }),

@@ -11,14 +11,11 @@ void run(const AbsMax::Args& args, Stream&) noexcept {
   for (int64_t r = 0; r < args.rows; ++r) {
     const float* row = args.x + r * args.stride;
     for (int64_t c = 0; c < args.width; ++c) {
+      if (std::isnan(largest)) return;  // it is NaN already, or has just been stored
       const float magnitude = std::fabs(row[c]);
-      if (!(magnitude <= largest))
-        largest = magnitude;  // true for NaN, which then stays: no comparison with it holds
-      if (std::isnan(largest)) break;
+      if (!(magnitude <= largest)) *args.out = largest = magnitude;  // true for NaN as well
     }
-    if (std::isnan(largest)) break;
   }
-  *args.out = largest;
 }
 
 constexpr Kernel<AbsMax> kAbsMax{"cpu.absmax.ref", DeviceKind::Cpu, 10, {}, {}, nullptr, run};
