@@ -141,7 +141,7 @@ TEST(Tokenizer, ServesManyThreadsAtOnce) {
 
 TEST(Tokenizer, LoadsAFolderAndNamesItInErrors) {
   const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) /
-                                    ("octet_tokenizer_test" + std::to_string(getpid()));
+                                    (std::to_string(getpid()) + "octet_tokenizer_test");
   std::filesystem::remove_all(dir);
   std::filesystem::create_directories(dir);
   EXPECT_THAT(message([&] { Tokenizer::load(dir); }),
