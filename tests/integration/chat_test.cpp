@@ -93,11 +93,13 @@ TEST_F(Chat, CtrlCAtThePromptDropsTheLine) {
   terminal.expect("> ");
   terminal.type("wat");
   terminal.type(Terminal::kCtrlC);
+  terminal.expect("^C");
   terminal.expect("> ");
   terminal.type("bread\r");
   terminal.expect(answer);
   terminal.expect("> ");
   terminal.type(Terminal::kCtrlC);
+  terminal.expect("^C");
   terminal.expect("> ");
   terminal.type(Terminal::kCtrlD);
   EXPECT_EQ(terminal.wait(), 0);
@@ -114,6 +116,7 @@ TEST_F(Chat, AnErrorEndsOneMessageAndNotTheConversation) {
   terminal.expect("> ");
   terminal.type("a\r");
   terminal.expect(answer_to("a", "4"));
+  terminal.expect("> ");
   terminal.type(Terminal::kCtrlD);
   EXPECT_EQ(terminal.wait(), 0);
 }
@@ -139,6 +142,7 @@ TEST_F(Chat, KeepsHistoryInAFile) {
   terminal.expect("> ");
   terminal.type(std::string(Terminal::kArrowUp) + "\r");
   terminal.expect(answer_to("bread", "12"));
+  terminal.expect("> ");
   terminal.type(Terminal::kCtrlD);
   EXPECT_EQ(terminal.wait(), 0);
 }

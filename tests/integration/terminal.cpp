@@ -55,6 +55,7 @@ bool Terminal::more() {
   int ready = 0;
   while ((ready = poll(&waiting, 1, kPatienceMs)) < 0 && errno == EINTR) {
   }
+  stuck_ = ready == 0;
   char bytes[4096];
   const ssize_t got = ready > 0 ? read(master_, bytes, sizeof bytes) : 0;
   if (got > 0) seen_.append(bytes, static_cast<size_t>(got));
@@ -84,6 +85,7 @@ int Terminal::wait() {
   while (more()) {
   }
   int status = 0;
+  if (stuck_) kill(child_, SIGKILL);
   while (waitpid(child_, &status, 0) < 0 && errno == EINTR) {
   }
   child_ = -1;

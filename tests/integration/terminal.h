@@ -23,7 +23,7 @@ class Terminal {
   std::string expect(std::string_view text);
   // Waits for at least `bytes` more bytes.
   void expect_bytes(size_t bytes);
-  // Waits for the end of the program; its exit status, or -signal.
+  // Waits for the end of the program; its exit status, or -signal (-SIGKILL: it had to be ended).
   int wait();
 
   static constexpr std::string_view kArrowUp = "\x1b[A";
@@ -35,7 +35,8 @@ class Terminal {
 
   pid_t child_ = -1;
   int master_ = -1;
-  std::string seen_;  // since the last match
+  bool stuck_ = false;  // patience has run out
+  std::string seen_;    // since the last match
 };
 
 }  // namespace octet
