@@ -87,7 +87,10 @@ DeviceInfo device_info_from_json(std::string_view text, std::string_view source)
   Json json;
   try {
     json = Json::parse(text);
-  } catch (const Json::exception& error) {  // also numbers that no double holds
+  } catch (const Json::out_of_range& error) {  // a number that no double holds
+    throw_error(Code::BadInput, fmt::format("{}: {}", source, error.what()),
+                "`octet probe --json` writes a profile");
+  } catch (const Json::parse_error& error) {
     throw_error(Code::BadInput,
                 fmt::format("{}: a device profile is JSON; byte {} does not fit: {}", source,
                             error.byte, error.what()),
