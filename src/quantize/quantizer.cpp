@@ -134,7 +134,6 @@ class Quantizer {
       ConstTensorView matrix = view;
       matrix.row_stride = entry.shape[1];
       const QuantizedWeight weight = quantize_weight(matrix, job_.form->weight, pool_);
-      check_codes(entry, weight);
       check_finite(entry.name, weight.codes);
       writer.write(entry.name, std::as_bytes(std::span(weight.codes)));
       writer.write(scale_name(entry.name), weight.scales);
@@ -149,19 +148,6 @@ class Quantizer {
     }
     done_ += entry.bytes;
     if (*progress_) (*progress_)({done_, summary_.bytes_in});
-  }
-
-  // A weight that is not finite becomes a NaN code, and the model would fail when it runs.
-  void check_codes(const TensorEntry& entry, const QuantizedWeight& weight) const {
-    const auto bad = std::find_if(weight.codes.begin(), weight.codes.end(),
-                                  [](uint8_t code) { return (code & 0x7F) == 0x7F; });
-    if (bad == weight.codes.end()) return;
-    const auto at = bad - weight.codes.begin();
-    throw_error(
-        Code::BadInput,
-        fmt::format("{}: tensor \"{}\" holds a value that is not finite near row {}, column {}",
-                    input_.dir().string(), entry.name, at / entry.shape[1], at % entry.shape[1]),
-        "the checkpoint is damaged; fetch it again");
   }
 
   void write_index(const std::filesystem::path& folder) const {
