@@ -23,7 +23,7 @@ step "model"
 for scheme in fp8-dynamic fp8-block fp8-static fp8-weight-only; do
   [ -d "$base-$scheme" ] && continue
   extra=()
-  [ $scheme = fp8-static ] && extra=(--calibration testing/data/text/calibration.txt)
+  [ $scheme = fp8-static ] && extra=(--calibration testing/data/text/bread.txt)
   "$octet" quantize "$base" "$base-$scheme" --scheme "$scheme" "${extra[@]}"
 done
 
