@@ -214,7 +214,8 @@ TEST_F(EngineTest, ScoresAreTheLogProbabilitiesOfTheNextTokens) {
       prefix.top_logprobs = kVocab;
       const uint64_t id = one->submit(prefix);
       float expected = NAN;
-      for (const auto& [token, logprob] : run(*one).at(id).back().top) {
+      const auto answered = run(*one);
+      for (const auto& [token, logprob] : answered.at(id).back().top) {
         if (token == scored.prompt[length]) expected = logprob;
       }
       // The same rows in steps of another size: float32 sums in another order.
