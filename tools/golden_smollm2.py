@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What SmolLM2-135M-Instruct says in bf16 and in each FP8 form, computed in float32.
 
-    golden_smollm2.py MODEL [--work DIR] [--first-layers]
+    golden_smollm2.py MODEL [--work DIR] [--form NAME]...
 
 MODEL is the folder that get_smollm2.py makes. The FP8 checkpoints are made by llm-compressor as DIR/llmc-FORM (kept; made
 only when missing). Writes testing/data/smollm2/golden.json:
@@ -32,7 +32,7 @@ and then (in the first layer of this model, whose embeddings lie on an 8-bit gri
 exact ties), that token then differs by about 0.3 % in the next layer, there some per cent of its codes move, and after a few
 layers two right engines have independent rounding errors. So with quantised activations the whole model can be compared
 within `runs` alone, and only its first layers closely, where noise is small; weight-only forms can be compared closely
-throughout. --first-layers measures the first layers alone and leaves the rest of the file as it is.
+throughout. With --form the other forms of the file stay as they are.
 """
 
 import argparse
@@ -204,19 +204,6 @@ def measure(name, folder, activations, ids, positions, prompts):
     return entry
 
 
-def update_first_layers(path, work):
-    """Measure the `first_layers` of a golden again."""
-    with open(path, encoding="utf-8") as file:
-        golden = json.load(file)
-    for name in QUANTISED_ACTIVATIONS:
-        entry = golden["forms"][name]
-        model = fp8.reference_model(os.path.join(work, entry["checkpoint"]))
-        entry["first_layers"] = measure_first_layers(model, golden["ids"], golden["positions"])
-        for count, cut in entry["first_layers"].items():
-            print(name, count, {key: cut[key] for key in ("nll", "nll_noise", "top_noise")}, flush=True)
-    oracle.write_json(path, golden)
-
-
 def report(name, entry, tokenizer):
     """What a person wants to see of one form."""
     runs = {key: entry["runs"][key] for key in ("nll", "nll_noise", "top_noise")}
@@ -232,7 +219,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("--work", metavar="DIR", help="where the FP8 checkpoints are (default: beside MODEL)")
-    parser.add_argument("--first-layers", action="store_true", help="measure these alone, of a golden that exists")
+    parser.add_argument("--form", metavar="NAME", action="append", choices=FORMS, help="measure this form (may be repeated)")
     args = parser.parse_args()
     oracle.setup()
     out = os.path.join(oracle.DATA, "smollm2", "golden.json")
@@ -240,9 +227,6 @@ def main():
     work = os.path.abspath(args.work or os.path.dirname(source))
     tokenizer = AutoTokenizer.from_pretrained(source)
     ids = tokenizer(read_text(TEXT)).input_ids
-    if args.first_layers:
-        update_first_layers(out, work)
-        return
     positions = list(range(11, len(ids), len(ids) // 24))[:24]
     prompts = []
     for prompt in PROMPTS:
@@ -251,14 +235,7 @@ def main():
             text = tokenizer.apply_chat_template(prompt["messages"], tokenize=False, add_generation_prompt=True)
             prompt = {**prompt, "rendered": text}
         prompts.append({**prompt, "ids": tokenizer(text).input_ids})
-    forms = {}
-    for name, (form, activations) in FORMS.items():
-        folder = os.path.join(work, f"llmc-{form}") if form else source
-        if not os.path.exists(folder):
-            fp8.compress(source, folder, form, read_text(CALIBRATION))
-        forms[name] = measure(name, folder, activations, ids, positions, prompts)
-        report(name, forms[name], tokenizer)
-    oracle.write_json(out, {
+    golden = {
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__,
                      "compressed-tensors": compressed_tensors.__version__, "llmcompressor": llmcompressor.__version__},
         "formulas": fp8.FORMULAS,
@@ -267,8 +244,19 @@ def main():
         "ids": ids,
         "positions": positions,
         "prompts": prompts,
-        "forms": forms,
-    })
+        "forms": {},
+    }
+    if args.form and os.path.exists(out):
+        with open(out, encoding="utf-8") as file:
+            golden["forms"] = json.load(file)["forms"]
+    for name in args.form or FORMS:
+        form, activations = FORMS[name]
+        folder = os.path.join(work, f"llmc-{form}") if form else source
+        if not os.path.exists(folder):
+            fp8.compress(source, folder, form, read_text(CALIBRATION))
+        golden["forms"][name] = measure(name, folder, activations, ids, positions, prompts)
+        oracle.write_json(out, golden)
+        report(name, golden["forms"][name], tokenizer)
 
 
 if __name__ == "__main__":
