@@ -29,7 +29,7 @@ std::string Template::render(const Value& variables, const Clock& clock,
   try {
     return machine.render(statements_);
   } catch (const RaisedByTemplate& raised) {
-    fail(raised.message,
+    fail(raised.message.empty() ? "the template raised an error without a message" : raised.message,
          fmt::format("raised by line {} of the template '{}'", machine.line(), name_));
   } catch (const Error& error) {
     throw error.with(fmt::format("template '{}', line {}", name_, machine.line()));

@@ -76,6 +76,11 @@ TEST(JinjaTemplate, ReportsRaisedExceptionsInTheWordsOfTheTemplate) {
   }
 }
 
+TEST(JinjaTemplate, ReportsRaisedExceptionsThatSayNothing) {
+  EXPECT_EQ(error_of("{{ raise_exception('') }}"),
+            "the template raised an error without a message");
+}
+
 TEST(JinjaTemplate, RendersTheSameTemplateManyTimesFromManyThreads) {
   const Template made(
       "{% set ns = namespace(n=0) %}{% for i in list %}{% set ns.n = ns.n + i %}"
