@@ -70,7 +70,7 @@ stage_threads() {
 }
 
 stage_tidy() {
-  tools/tidy.sh build/release "$jobs"
+  tools/tidy.py build/release --jobs "$jobs"
 }
 
 tools/install_packages.sh check

@@ -102,10 +102,15 @@ bool handle(Conversation& conversation, const std::string& line, const Console& 
 int run(const ParsedArgs& args, const Console& console) {
   Conversation conversation(args, *args.argument("model"), console);
   LineEditor editor({.history_path = args.text("history").value_or("")});
+  std::string history_problem;
   // Ctrl-C between a line and its answer stops neither the program nor the next answer.
   const InterruptScope interrupt;
   for (;;) {
     const InputLine line = editor.read("> ");
+    if (editor.history_problem() != history_problem) {
+      history_problem = editor.history_problem();
+      console.err(fmt::format("octet: {}\n", history_problem));
+    }
     if (line.kind == InputLine::Kind::End) break;
     if (line.kind == InputLine::Kind::Interrupted) continue;
     try {

@@ -36,7 +36,7 @@ const CommandSpec kSpec{
 int run(const ParsedArgs& args, const Console& console) {
   const auto file = args.text("file");
   if (!file) throw_error(Code::BadInput, "octet perplexity needs a text", "add --file FILE");
-  const std::string text = read_text_file(*file, "--file");
+  const std::string text = read_flag_file(*file, "--file");
   Session session(args, *args.argument("model"), 1);
   const std::vector<int32_t> tokens = session.tokenizer().encode(text);
   ProgressBar bar("scoring", static_cast<int64_t>(tokens.size()), {"tokens"});

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include "base/error.h"
+#include "base/mapped_file.h"
 
 namespace octet {
 namespace {
@@ -13,19 +12,15 @@ constexpr std::string_view kGroup = "Plan";
 constexpr uintmax_t kMaxProfileBytes = 1 << 20;
 
 DeviceInfo read_profile(const std::string& path) {
-  std::error_code error;
-  const uintmax_t size = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) {
-    throw_error(Code::BadInput,
-                fmt::format("--device {}: neither a device nor a readable profile file", path),
+  std::string text;
+  try {
+    text = read_text_file(path, kMaxProfileBytes);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("--device {}: neither a device nor a readable profile file: {}", path,
+                            error.message()),
                 "`octet probe --json > FILE` writes a profile; devices of this program: cpu");
   }
-  if (size > kMaxProfileBytes) {
-    throw_error(Code::BadInput, fmt::format("--device {}: {} bytes, a profile has at most {}", path,
-                                            size, kMaxProfileBytes));
-  }
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   return device_info_from_json(text, path);
 }
 

@@ -80,6 +80,9 @@ std::vector<int32_t> prompt_tokens(const ParsedArgs& args, const std::string& mo
     return ids;
   }
   const std::string prompt = *args.text("prompt");
+  if (args.has("system") && !args.on("chat")) {
+    throw_error(Code::BadInput, "--system has no use without --chat", "add --chat");
+  }
   if (!args.on("chat")) return tokenizer().encode(prompt);
   const auto chat = ChatTemplate::load(folder_of(model));
   if (!chat) {

@@ -1,22 +1,21 @@
 #include "cli/text_file.h"
 
-#include <fmt/format.h>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
 #include "base/error.h"
+#include "base/mapped_file.h"
 
 namespace octet {
+namespace {
 
-std::string read_text_file(const std::string& path, std::string_view flag) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) {
-    throw_error(Code::BadInput, fmt::format("{} {}: cannot be read", flag, path),
-                "name a readable text file");
+constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+
+}  // namespace
+
+std::string read_flag_file(const std::string& path, std::string_view flag) {
+  try {
+    return read_text_file(path, kMaxBytes);
+  } catch (const Error& error) {
+    throw error.with(flag);
   }
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace octet

@@ -5,7 +5,7 @@
 
 namespace octet {
 
-// The whole file. Throws BadInput beginning with the flag and the path when it cannot be read.
-std::string read_text_file(const std::string& path, std::string_view flag);
+// The whole file, at most 1 GiB. Errors of base/mapped_file.h, begun by the flag.
+std::string read_flag_file(const std::string& path, std::string_view flag);
 
 }  // namespace octet

@@ -1,10 +1,10 @@
 #include "text/chat_template_files.h"
 
-#include <fstream>
 #include <optional>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 
 namespace octet {
 namespace {
@@ -18,17 +18,7 @@ constexpr uintmax_t kMaxFileBytes = 64u
 std::optional<std::string> read_file(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;
-  const uintmax_t bytes = fs::file_size(path, error);
-  if (error) throw_error(Code::Environment, fmt::format("{}: {}", path.string(), error.message()));
-  if (bytes > kMaxFileBytes) {
-    throw_error(Code::BadInput, fmt::format("{}: {} bytes, at most {} are expected", path.string(),
-                                            bytes, kMaxFileBytes));
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string text(bytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(bytes));
-  if (!file) throw_error(Code::Environment, fmt::format("{}: cannot be read", path.string()));
-  return text;
+  return read_text_file(path, kMaxFileBytes);
 }
 
 // The JSON object in a file; an empty one when the file is absent.

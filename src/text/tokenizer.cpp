@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
@@ -27,6 +29,9 @@ struct Tokenizer::Impl {
 };
 
 namespace {
+
+// Far above published tokenizers, which have some tens of MB.
+constexpr uint64_t kMaxFileBytes = uint64_t{1} << 30;
 
 // tokenizer_config.json's bos and eos tokens count as special, whether or not tokenizer.json lists
 // them as added.
@@ -95,11 +100,13 @@ TokenizerParts parts_of(simdjson::padded_string_view json) {
 
 // The whole of a file of the model folder.
 simdjson::padded_string read_file(const std::filesystem::path& path) {
-  simdjson::padded_string text;
-  if (const auto error = simdjson::padded_string::load(path.string()).get(text)) {
-    throw_error(Code::BadInput, fmt::format("cannot read \"{}\": {}", path.string(),
-                                            simdjson::error_message(error)));
+  const RandomAccessFile file(path);
+  if (file.size() > kMaxFileBytes) {
+    throw_error(Code::BadInput, fmt::format("{} has {} bytes, expected at most {}", path.string(),
+                                            file.size(), kMaxFileBytes));
   }
+  simdjson::padded_string text(file.size());
+  file.read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   return text;
 }
 
