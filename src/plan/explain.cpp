@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
+#include "plan/refusal_lines.h"
+
 namespace octet {
 namespace {
 
@@ -24,22 +27,43 @@ std::string carrier_text(const LinearProblem& problem) {
                             : std::string(name(problem.input));
 }
 
-void explain_group(std::string& out, const PlannedLayers& group) {
-  out += fmt::format("{}  x{}  N={} K={}{}{}\n", group.pattern, group.members.size(), group.shape.n,
+std::string layer_line(const PlannedLayers& group) {
+  return fmt::format("{}  x{}  N={} K={}{}{}\n", group.pattern, group.members.size(), group.shape.n,
                      group.shape.k, group.bias ? "  bias" : "", group.forced ? "  (--kernel)" : "");
-  out += fmt::format("    weights {}, input {}\n", to_string(group.quant.weight),
-                     input_text(group.quant));
+}
+
+// What was decided for a layer, without its name and shape: layers with equal words share it.
+std::string decision_lines(const PlannedLayers& group) {
+  std::string out = fmt::format("    weights {}, input {}\n", to_string(group.quant.weight),
+                                input_text(group.quant));
   const Resolution& r = group.resolution;
+  std::vector<RefusedKernel> refused;
   for (size_t i = 0; i < r.attempts.size(); ++i) {
     const LinearAttempt& a = r.attempts[i];
+    if (!a.refusals.empty()) {
+      refused.push_back({a.kernel->name, a.refusals});
+      continue;
+    }
     const bool chosen = r.chosen == i;
-    out += fmt::format("  {} {:5} {}", chosen ? '*' : (a.refusals.empty() ? '+' : '-'),
-                       name(a.kernel->scheme), a.kernel->name);
+    out += fmt::format("  {} {:5} {}", chosen ? '*' : '+', name(a.kernel->scheme), a.kernel->name);
     if (chosen) out += fmt::format("  takes {}", carrier_text(a.problem));
     if (a.refined) out += fmt::format("  (as {})", to_string(a.problem.weight.tile));
     out += '\n';
-    for (const Refusal& refusal : a.refusals) out += fmt::format("        {}\n", refusal.detail);
   }
+  return out + refusal_lines(refused, "  ");
+}
+
+// Every distinct layer, those with the same decision together, in order of their first.
+void explain_layers(std::string& out, const ModelPlan& plan) {
+  std::vector<std::pair<std::string, std::string>> blocks;  // layers, decision
+  for (const PlannedLayers& group : plan.layers) {
+    const std::string decision = decision_lines(group);
+    auto it = std::find_if(blocks.begin(), blocks.end(),
+                           [&](const auto& block) { return block.second == decision; });
+    if (it == blocks.end()) it = blocks.insert(it, {"", decision});
+    it->first += layer_line(group);
+  }
+  for (const auto& [layers, decision] : blocks) out += layers + decision;
 }
 
 template <class Op>
@@ -47,12 +71,11 @@ void explain_op(std::string& out, const Selection<Kernel<Op>>& selection,
                 std::string_view label = Op::kName) {
   const auto* kernel = selection.kernel();
   out += fmt::format("  {:24} {}\n", label, kernel != nullptr ? kernel->name : "none");
+  std::vector<RefusedKernel> refused;
   for (const auto& attempt : selection.attempts) {
-    if (attempt.kernel == kernel || attempt.refusals.empty()) continue;
-    for (const Refusal& refusal : attempt.refusals) {
-      out += fmt::format("    - {}  {}\n", attempt.kernel->name, refusal.detail);
-    }
+    if (!attempt.refusals.empty()) refused.push_back({attempt.kernel->name, attempt.refusals});
   }
+  out += refusal_lines(refused, "    ");
 }
 
 void explain_ops(std::string& out, const OpPlan& ops) {
@@ -164,21 +187,21 @@ std::string human_bytes(uint64_t bytes) {
 
 std::string explain(const ModelPlan& plan) {
   std::string out =
-      fmt::format("{}: {}, {} layers, {} linear", plan.request.model, plan.request.architecture,
-                  plan.dims.layers, plan.request.layers.size());
+      fmt::format("{}: {}, {} layers, {} linear", printable_name(plan.request.model),
+                  plan.request.architecture, plan.dims.layers, plan.request.layers.size());
   if (plan.options.ranks > 1)
     out += fmt::format(", rank {} of {}", plan.options.rank, plan.options.ranks);
   out += fmt::format("\ndevice {} \"{}\" ({} threads, {}{})\n", name(plan.device.kind),
-                     plan.device.name, plan.device.threads, human_bytes(plan.device.memory_bytes),
-                     features_text(plan.device));
+                     printable_name(plan.device.name), plan.device.threads,
+                     human_bytes(plan.device.memory_bytes), features_text(plan.device));
   out += "\nlinear layers   * chosen  + could also run  - refused\n";
-  for (const PlannedLayers& group : plan.layers) explain_group(out, group);
+  explain_layers(out, plan);
   out += "\noperations\n";
   explain_ops(out, plan.ops);
   out += "\nbytes\n";
   explain_budget(out, plan);
   if (!plan.notes.empty()) out += "\nnotes\n";
-  for (const std::string& note : plan.notes) out += fmt::format("  {}\n", note);
+  for (const std::string& note : plan.notes) out += fmt::format("  {}\n", printable(note));
   return out;
 }
 
@@ -208,7 +231,7 @@ std::string to_json(const ModelPlan& plan) {
   json["fits_tokens"] = b.fits_tokens;
   json["notes"] = plan.notes;
   json["failures"] = plan.failures;
-  return json.dump(2);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace octet

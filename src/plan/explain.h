@@ -6,8 +6,9 @@
 
 namespace octet {
 
-// The plan as text: device, one table row per distinct linear layer with every kernel and reason,
-// operations, bytes, notes.
+// The plan as text: device, every distinct linear layer with what was chosen and what could also
+// run, every reason of a refusal once with its kernels, operations, bytes, notes. Control
+// characters in names are shown escaped.
 std::string explain(const ModelPlan& plan);
 
 // The same as one JSON object; docs/JSON.md names its fields.

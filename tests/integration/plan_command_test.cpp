@@ -11,6 +11,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -60,9 +61,28 @@ TEST(PlanCommand, ShowsTheChosenTheOthersAndEveryReason) {
   EXPECT_THAT(ran.out, HasSubstr("weights f8e4m3/row/bf16/static, input f8e4m3/row/f32/dynamic"));
   EXPECT_THAT(ran.out, HasSubstr("* w8a8  cpu.linear.w8a8.f8.ref"));
   EXPECT_THAT(ran.out, HasSubstr("+ w8a16 cpu.linear.w8a16.f8.ref"));
-  EXPECT_THAT(ran.out, HasSubstr("- plain cpu.linear.plain.float.ref\n        weights are fp8"));
+  EXPECT_THAT(ran.out, HasSubstr("\n  - weights are fp8\n        cpu.linear.plain."));
+  EXPECT_THAT(ran.out, HasSubstr("cpu.linear.plain.float.avx2, cpu.linear.plain.float.ref\n"));
   EXPECT_THAT(ran.out, AllOf(HasSubstr("KV"), HasSubstr("scratch"), HasSubstr("of context fit")));
   EXPECT_THAT(ran.err, IsEmpty());
+}
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(PlanCommand, LayersWithTheSameDecisionShareIt) {
+  const std::string out = plan({kDynamic}).out;
+  EXPECT_EQ(count_of(out, "- weights are fp8\n"), 1U) << out;      // seven layers of the decoder
+  EXPECT_EQ(count_of(out, "- weights are not fp8\n"), 1U) << out;  // the head
+  EXPECT_THAT(out, ContainsRegex("self_attn.q_proj  x2  N=64 K=64\n"
+                                 "model\\.layers\\..\\.self_attn\\.k_proj  x2  N=32 K=64\n"));
+  // A layer that is decided otherwise stands alone, with its reasons.
+  const std::string forced = plan({kDynamic, "--kernel", std::string("up_proj=") + kReference}).out;
+  EXPECT_EQ(count_of(forced, std::string("- --kernel asks for ") + kReference), 1U) << forced;
+  EXPECT_EQ(count_of(forced, "- weights are fp8\n"), 2U) << forced;
 }
 
 TEST(PlanCommand, JsonSaysTheSameAsTheText) {
