@@ -48,11 +48,27 @@ void judge(const Rope::Caps& caps, const Rope::Problem& problem, std::vector<Ref
 
 void judge(const Quantize::Caps& caps, const Quantize::Problem& problem,
            std::vector<Refusal>& out) {
-  need_dtype(caps.outputs, problem.output.dtype, "output", out);
-  if (is_f8(problem.output.dtype) && !caps.scales.has(problem.output.tile.granularity())) {
+  const QuantSpec& spec = problem.output;
+  need_dtype(caps.outputs, spec.dtype, "output", out);
+  if (!is_f8(spec.dtype)) return;
+  const bool one_scale = spec.tile.granularity() == Granularity::Tensor;
+  if (!caps.scales.has(spec.tile.granularity())) {
+    out.push_back(
+        {RefusalCode::ActivationScale, fmt::format("activation scale {} not in {{{}}}",
+                                                   to_string(spec.tile), to_string(caps.scales))});
+  } else if (one_scale && spec.timing == ScaleTiming::Dynamic) {
     out.push_back({RefusalCode::ActivationScale,
-                   fmt::format("activation scale {} not in {{{}}}", to_string(problem.output.tile),
-                               to_string(caps.scales))});
+                   "activation scale tensor is dynamic: a row would depend on its batch"});
+  } else if (!one_scale && spec.timing == ScaleTiming::Static) {
+    out.push_back({RefusalCode::ActivationScale,
+                   fmt::format("activation scale {} is static: static input scales are one for the "
+                               "whole tensor",
+                               to_string(spec.tile))});
+  }
+  if (!caps.scale_dtypes.has(spec.scale_dtype)) {
+    out.push_back({RefusalCode::ScaleDtype,
+                   fmt::format("activation scale dtype {} not in {{{}}}", name(spec.scale_dtype),
+                               to_string(caps.scale_dtypes))});
   }
 }
 

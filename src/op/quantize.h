@@ -6,11 +6,11 @@
 namespace octet {
 
 // q = round(clamp(x / s)): a true division, nearest even, saturating, NaN kept.
-//   static   s is given
+//   static   s is given, one for the whole tensor
 //   dynamic  s = dynamic_scale(largest magnitude of the tile); NaN and infinities among x make s
-//   NaN
-//            or infinite, so that they reach the result
-// A tile is one row (per token) or `cols` elements of a row (group, the last may be short).
+//            NaN or infinite, so that they reach the result
+// A dynamic tile is one row (per token) or `cols` elements of a row (group, the last may be short);
+// one dynamic scale for all rows would make a row depend on its batch, and is refused.
 struct Quantize {
   static constexpr std::string_view kName = "quantize";
 
@@ -21,7 +21,9 @@ struct Quantize {
 
   struct Caps {
     EnumSet<DType> outputs;
-    EnumSet<Granularity> scales;  // tensor: static only
+    EnumSet<Granularity> scales;  // tensor is static, the others are dynamic
+    // What the float32 scales may stand for; f8e8m0: powers of two.
+    EnumSet<DType> scale_dtypes = {DType::F32, DType::F8E8M0};
   };
 
   struct Args {

@@ -43,7 +43,8 @@ std::string takes(const Rope::Caps& caps) {
                      multiple("", caps.rotary_multiple));
 }
 std::string takes(const Quantize::Caps& caps) {
-  return fmt::format("to {}; scales {}", to_string(caps.outputs), to_string(caps.scales));
+  return fmt::format("to {}; scales {} in {}", to_string(caps.outputs), to_string(caps.scales),
+                     to_string(caps.scale_dtypes));
 }
 std::string takes(const Gather::Caps& caps) {
   return fmt::format("table {}", to_string(caps.tables));
