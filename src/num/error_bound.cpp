@@ -16,9 +16,12 @@ constexpr double kUnitRoundoff = 0x1p-24;
 int64_t longest_chain(const DotShape& shape) {
   const int64_t outside = shape.roundings + 1;
   if (shape.wide) return outside;
-  const int64_t lanes = std::clamp<int64_t>(shape.lanes, 1, std::max<int64_t>(shape.longest, 1));
-  const int64_t in_lane = (shape.longest + lanes - 1) / lanes;
-  const int64_t tree = std::bit_width(static_cast<uint64_t>(lanes - 1));
+  const int64_t longest = std::max<int64_t>(shape.longest, 1);
+  const int64_t step = shape.lanes * shape.run;
+  const int64_t in_lane = longest / step * shape.run + std::min(longest % step, shape.run);
+  // Additions of lanes that stay zero are exact.
+  const int64_t tree =
+      std::min<int64_t>(std::bit_width(static_cast<uint64_t>(shape.lanes - 1)), longest - 1);
   return in_lane + tree + shape.segments + outside;
 }
 

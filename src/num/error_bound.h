@@ -9,13 +9,15 @@ namespace octet {
 struct DotShape {
   int64_t segments = 1;   // parts with a scale of their own, one addition each
   int64_t longest = 1;    // elements of the longest part
-  int64_t lanes = 1;      // interleaved partial sums within a part
+  int64_t lanes = 1;      // interleaved partial sums within a part, folded by a tree
+  int64_t run = 1;        // elements that a lane takes of each lanes * run
   int64_t roundings = 1;  // per product, beyond the additions: scale factors, a rounded weight
   bool wide = false;      // sums are kept in float64: only the roundings count
 };
 
 // The most float32 roundings that a term goes through on its way into the result: the chain of its
-// lane, the tree over the lanes, the chain over segments, `roundings`, and one for the bias.
+// lane, the tree over the lanes, the chain over segments, `roundings`, and one for the bias. A part
+// may begin anywhere: what is left of it after whole runs of all lanes may fall into one lane.
 int64_t longest_chain(const DotShape& shape);
 
 // Factor c of probable_bound. With independent roundings the error of a chain of n additions

@@ -18,6 +18,20 @@ TEST(ErrorBound, CountsLaneTreeSegmentsAndRoundings) {
 
 TEST(ErrorBound, LanesThatStayEmptyCostNothing) {
   EXPECT_EQ(longest_chain({.segments = 1, .longest = 1, .lanes = 16, .roundings = 1}), 4);
+  EXPECT_EQ(longest_chain({.segments = 1, .longest = 2, .lanes = 16, .roundings = 1}), 5);
+}
+
+TEST(ErrorBound, ShortPartsMayMeetAtEveryLevelOfTheTree) {
+  // Seven elements in lanes 0, 1, 2, 4, 8 and others: the first is added to at all four levels.
+  EXPECT_EQ(longest_chain({.segments = 1, .longest = 7, .lanes = 16, .roundings = 0}), 7);
+}
+
+TEST(ErrorBound, WhatIsLeftAfterWholeRunsMayFallIntoOneLane) {
+  // 64 elements: 4 a lane. 10 more: up to 4 of them in one lane. 4 levels, 1 segment, 0 + bias.
+  const DotShape shape{.longest = 74, .lanes = 16, .run = 4, .roundings = 0};
+  EXPECT_EQ(longest_chain(shape), 4 + 4 + 4 + 1 + 1);
+  EXPECT_EQ(longest_chain({.longest = 66, .lanes = 16, .run = 4, .roundings = 0}), 12);
+  EXPECT_EQ(longest_chain({.longest = 64, .lanes = 16, .run = 4, .roundings = 0}), 10);
 }
 
 TEST(ErrorBound, WideSumsCountOnlyTheRoundings) {

@@ -83,8 +83,12 @@ struct LinearCaps {
 // segment.
 struct ErrorModel {
   int64_t lanes = 1;  // independent partial sums per output and segment
+  int64_t run = 1;    // elements that a lane takes of each lanes * run
   int64_t roundings =
       1;  // roundings per product beyond the f32 additions (scale factors, a rounded panel)
+  // Scales of input groups are multiplied into x (one of `roundings`) before the sums: the edges of
+  // the groups end no segment.
+  bool scales_input_first = false;
   bool wide = false;             // sums are kept in f64 and cost nothing: only `roundings` count
   bool batch_invariant = false;  // a row of y has the same bits whatever the other rows and M are
 };

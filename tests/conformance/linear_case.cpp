@@ -181,7 +181,7 @@ void LinearData::set_input(int64_t m, int64_t k, float value) {
   }
 }
 
-LinearData::Stretches LinearData::stretches() const {
+LinearData::Stretches LinearData::stretches(bool of_weight_alone) const {
   Stretches result;
   int64_t begin = 0;
   for (int64_t k = 0; k < problem_.k; ++k) {
@@ -189,7 +189,7 @@ LinearData::Stretches LinearData::stretches() const {
       return tile.tile_col(k) != tile.tile_col(k - 1);
     };
     if (k == 0 || (is_f8(problem_.weight.dtype) && changes(problem_.weight.tile)) ||
-        (problem_.activation && changes(problem_.activation->tile))) {
+        (!of_weight_alone && problem_.activation && changes(problem_.activation->tile))) {
       ++result.count;
       begin = k;
     }

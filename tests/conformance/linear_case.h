@@ -49,11 +49,12 @@ class LinearData {
   // Puts a value, rounded to the element type of x, in place of an element of x.
   void set_input(int64_t m, int64_t k, float value);
 
-  // Stretches of K in which no scale changes: how many, and the longest, counted one by one.
+  // Stretches of K in which no scale changes: how many, and the longest, counted one by one. With
+  // `of_weight_alone` the scales of the input do not count.
   struct Stretches {
     int64_t count = 0, longest = 0;
   };
-  Stretches stretches() const;
+  Stretches stretches(bool of_weight_alone) const;
 
   // Exact results for the current bytes: y[m * n + n'] and the sum of the magnitudes of its terms.
   struct Expected {

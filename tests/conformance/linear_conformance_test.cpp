@@ -31,12 +31,14 @@ struct Largest {
 };
 
 int64_t chain_of(const LinearKernel& kernel, const LinearData& data) {
-  const LinearData::Stretches stretches = data.stretches();
+  const ErrorModel& error = kernel.error;
+  const LinearData::Stretches stretches = data.stretches(error.scales_input_first);
   return longest_chain({.segments = stretches.count,
                         .longest = stretches.longest,
-                        .lanes = kernel.error.lanes,
-                        .roundings = kernel.error.roundings,
-                        .wide = kernel.error.wide});
+                        .lanes = error.lanes,
+                        .run = error.run,
+                        .roundings = error.roundings,
+                        .wide = error.wide});
 }
 
 // Compares rows [0, m) of y with the expected values. Returns a text about the first value outside

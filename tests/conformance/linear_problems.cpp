@@ -180,6 +180,9 @@ void add_w8a8(List& list) {
   list.add_cuts(kScheme, f8(ScaleTile::tensor()), fixed);
   list.add(kScheme, {6, 4100}, f8(ScaleTile::block(4, 2000)), dynamic(ScaleTile::group(1500)));
   list.add(kScheme, {12, 4100}, f8(ScaleTile::row()), token).values = Values::OneSign;
+  // Many groups of x along one scale of the weight: long chains where groups end no segment.
+  list.add(kScheme, {12, 4100}, f8(ScaleTile::row()), dynamic(ScaleTile::group(128))).values =
+      Values::OneSign;
   list.add(kScheme, {12, 4100}, f8(ScaleTile::block(128, 128)), dynamic(ScaleTile::group(128)))
       .values = Values::OneSign;
   list.add(kScheme, {130, 200}, f8(ScaleTile::row()), token).many_rows = true;

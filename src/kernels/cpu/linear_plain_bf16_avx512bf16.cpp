@@ -12,7 +12,7 @@ constexpr LinearKernel kKernel{
     .needs = {Feature::Avx512, Feature::Avx512Bf16, Feature::Avx512Vbmi},
     .caps = {.weight_dtypes = {DType::BF16}, .inputs = {DType::BF16}},
     .layout = kCheckpointLayout,
-    .error = {.lanes = 16, .roundings = 1, .batch_invariant = true},
+    .error = {.lanes = 16, .run = 4, .roundings = 1, .batch_invariant = true},
     .scratch_bytes = avx512::linear_scratch_bytes<avx512::Bf16AsStored>,
     .pack = pack_in_place,
     .run = avx512::run_linear<avx512::Bf16AsStored, avx512::Bf16AsStored>,

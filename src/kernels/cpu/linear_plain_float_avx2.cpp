@@ -23,7 +23,7 @@ constexpr LinearKernel kKernel{
     .needs = {Feature::Avx2, Feature::F16c},
     .caps = {.weight_dtypes = {DType::BF16, DType::F16, DType::F32}},
     .layout = kCheckpointLayout,
-    .error = {.lanes = 8, .roundings = 1, .batch_invariant = true},
+    .error = {.lanes = 8, .run = 4, .roundings = 1, .batch_invariant = true},
     .scratch_bytes = avx2::scratch_bytes,
     .pack = pack_in_place,
     .run = run,

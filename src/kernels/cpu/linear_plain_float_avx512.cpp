@@ -24,7 +24,7 @@ constexpr LinearKernel kKernel{
     .needs = {Feature::Avx512, Feature::Avx512Vbmi},
     .caps = {.weight_dtypes = {DType::BF16, DType::F16, DType::F32}},
     .layout = kCheckpointLayout,
-    .error = {.lanes = 16, .roundings = 1, .batch_invariant = true},
+    .error = {.lanes = 16, .run = 4, .roundings = 1, .batch_invariant = true},
     .scratch_bytes = avx512::linear_scratch_bytes<avx512::F32AsStored>,
     .pack = pack_in_place,
     .run = run,

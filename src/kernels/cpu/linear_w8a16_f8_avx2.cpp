@@ -23,7 +23,7 @@ constexpr LinearKernel kKernel{
                                Granularity::Block},
              .scale_dtypes = {DType::F32, DType::F16, DType::BF16, DType::F8E8M0}},
     .layout = kCheckpointLayout,
-    .error = {.lanes = 8, .roundings = 1, .batch_invariant = true},
+    .error = {.lanes = 8, .run = 4, .roundings = 1, .batch_invariant = true},
     .scratch_bytes = avx2::scratch_bytes,
     .pack = pack_in_place,
     .run = run,

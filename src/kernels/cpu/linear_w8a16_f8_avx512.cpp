@@ -16,7 +16,7 @@ constexpr LinearKernel kKernel{
                                Granularity::Block},
              .scale_dtypes = {DType::F32, DType::F16, DType::BF16, DType::F8E8M0}},
     .layout = kCheckpointLayout,
-    .error = {.lanes = 16, .roundings = 1, .batch_invariant = true},
+    .error = {.lanes = 16, .run = 4, .roundings = 1, .batch_invariant = true},
     .scratch_bytes = avx512::linear_scratch_bytes<avx512::F8ToF32>,
     .pack = pack_in_place,
     .run = avx512::run_linear<avx512::F8ToF32, avx512::F32LikeF8>,

@@ -17,7 +17,7 @@ constexpr LinearKernel kKernel{
              .scale_dtypes = {DType::F32, DType::F16, DType::BF16, DType::F8E8M0},
              .inputs = {DType::BF16}},
     .layout = kCheckpointLayout,
-    .error = {.lanes = 16, .roundings = 1, .batch_invariant = true},
+    .error = {.lanes = 16, .run = 4, .roundings = 1, .batch_invariant = true},
     .scratch_bytes = avx512::linear_scratch_bytes<avx512::F8ToBf16>,
     .pack = pack_in_place,
     .run = avx512::run_linear<avx512::F8ToBf16, avx512::Bf16LikeF8>,

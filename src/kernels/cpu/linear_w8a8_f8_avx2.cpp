@@ -35,7 +35,11 @@ constexpr LinearKernel kKernel{
              .activation_dtypes = {DType::F8E4M3, DType::F8E5M2},
              .inputs = {}},
     .layout = kCheckpointLayout,
-    .error = {.lanes = 8, .roundings = 1, .batch_invariant = true},
+    // One rounding beside the sums: of x times the scale of its group, or, where x has one scale a
+    // row, of the whole sum times that scale. The weight scale of a segment costs none: its product
+    // with the segment's sum is added to the total by one fused multiply-add.
+    .error =
+        {.lanes = 8, .run = 4, .roundings = 1, .scales_input_first = true, .batch_invariant = true},
     .scratch_bytes = avx2::scratch_bytes,
     .pack = pack_in_place,
     .run = run,

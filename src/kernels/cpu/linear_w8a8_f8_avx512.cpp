@@ -19,7 +19,7 @@ constexpr LinearKernel kKernel{
              .activation_dtypes = {DType::F8E4M3, DType::F8E5M2},
              .inputs = {}},
     .layout = kCheckpointLayout,
-    .error = {.lanes = 16, .roundings = 1, .batch_invariant = true},
+    .error = {.lanes = 16, .run = 4, .roundings = 1, .batch_invariant = true},
     .scratch_bytes = avx512::linear_scratch_bytes<avx512::F8ToF32>,
     .pack = pack_in_place,
     .run = avx512::run_linear<avx512::F8ToF32, avx512::F8ToF32>,
