@@ -1,28 +1,21 @@
 #include "plan/model_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "base/error.h"
+#include "plan/binding.h"
+#include "plan/budget.h"
 
 namespace octet {
 namespace {
 
 // Key of layers that share one resolution.
 using GroupKey = std::tuple<std::string, LayerShape, LayerQuant, bool, std::string>;
-
-int64_t share(int64_t whole, int ranks, std::string_view what) {
-  if (whole % ranks != 0) {
-    throw_error(
-        Code::CannotRun,
-        fmt::format("{} {} cannot be shared by {} ranks: not a multiple", whole, what, ranks),
-        "choose -tp so that it divides heads, key-value heads, MLP width and vocabulary");
-  }
-  return whole / ranks;
-}
 
 std::vector<std::string_view> known_names() {
   std::vector<std::string_view> names;
@@ -61,12 +54,10 @@ void resolve_layers(ModelPlan& plan) {
   const auto catalogue = kernels<LinearKernel>();
   std::map<GroupKey, size_t> groups;
   plan.layer_group.reserve(plan.request.layers.size());
-  bool bound = false;
   for (size_t i = 0; i < plan.request.layers.size(); ++i) {
     const PlanLayer& layer = plan.request.layers[i];
     const LayerPolicy policy =
         for_layer(plan.options.policy, layer.module, layer.quant.weight.dtype, catalogue);
-    bound = bound || policy.forced.has_value();
     const LayerShape shape = rank_shape(layer, plan.options.ranks);
     const GroupKey key{layer.pattern, shape, layer.quant, layer.bias, policy.forced.value_or("")};
     const auto [it, fresh] = groups.try_emplace(key, plan.layers.size());
@@ -83,19 +74,33 @@ void resolve_layers(ModelPlan& plan) {
     plan.layers[it->second].members.push_back(i);
     plan.layer_group.push_back(it->second);
   }
-  if (!bound && !plan.options.policy.forced.empty()) {
-    throw_error(
-        Code::BadInput,
-        fmt::format("--kernel {} binds no layer of {}", plan.options.policy.forced.front().kernel,
-                    plan.request.model),
-        "the kernel must take the stored weight dtype, and the expression must match a layer name");
-  }
 }
 
 // A stored scale that the chosen arithmetic has no use for.
 bool leaves_input_scale(const PlannedLayers& group) {
   return group.quant.input && group.quant.input->timing == ScaleTiming::Static &&
          group.resolution.chosen && !group.resolution.problem().activation;
+}
+
+// Whether ranks cut a tile of the layer's dynamic input scales, so that each scales its own part.
+bool cuts_inputs(const PlannedLayers& group, const ModelPlan& plan) {
+  const PlanLayer& layer = plan.request.layers[group.members.front()];
+  if (layer.parallel != Parallel::Row || plan.options.ranks == 1) return false;
+  if (!group.resolution.chosen) return false;
+  const auto& input = group.resolution.problem().activation;
+  return input && input->timing == ScaleTiming::Dynamic && group.shape.k % input->tile.cols != 0;
+}
+
+void note_cut_inputs(ModelPlan& plan) {
+  std::vector<std::string_view> cut;
+  for (const PlannedLayers& group : plan.layers) {
+    if (cuts_inputs(group, plan)) cut.push_back(group.pattern);
+  }
+  if (cut.empty()) return;
+  plan.notes.push_back(fmt::format(
+      "-tp {} cuts the dynamic input scales of {}: each rank scales its part anew, so answers "
+      "differ a little from those of one rank",
+      plan.options.ranks, fmt::join(cut, ", ")));
 }
 
 void judge_layers(ModelPlan& plan) {
@@ -121,6 +126,7 @@ void judge_layers(ModelPlan& plan) {
         fmt::format("stored static input scales are not used: {} takes inputs unquantised",
                     name(unused->resolution.problem().scheme)));
   }
+  note_cut_inputs(plan);
   const auto tokens =
       std::find_if(plan.layers.begin(), plan.layers.end(),
                    [](const PlannedLayers& g) { return g.quant.per_token_for_tensor; });
@@ -180,72 +186,7 @@ void choose_ops(ModelPlan& plan) {
   }
 }
 
-uint64_t weight_bytes(const ModelPlan& plan, uint64_t& copied) {
-  const auto ranks = static_cast<uint64_t>(plan.options.ranks);
-  uint64_t bytes = plan.request.embedding_bytes / ranks + plan.request.other_bytes;
-  for (const PlannedLayers& group : plan.layers) {
-    const uint64_t count = group.members.size();
-    bytes += count * static_cast<uint64_t>(group.shape.n * group.shape.k *
-                                           bytes_of(group.quant.weight.dtype));
-    copied += count * in_place_bytes(group.quant.weight, group.shape.n, group.shape.k, group.bias);
-  }
-  return bytes + copied;
-}
-
-void budget(ModelPlan& plan) {
-  Budget& b = plan.budget;
-  b.device = plan.device.memory_bytes;
-  b.weights = weight_bytes(plan, b.copied);
-  b.kv_per_token = static_cast<uint64_t>(plan.kv.bytes_per_token());
-  const int64_t limit = plan.request.dims.max_position;
-  b.max_model_len = plan.options.max_model_len > 0 ? plan.options.max_model_len : limit;
-  if (b.max_model_len > limit) {
-    plan.notes.push_back(
-        fmt::format("--max-model-len {} is over the {} positions the model was made for",
-                    b.max_model_len, limit));
-  }
-  if (plan.failures.empty()) plan.workspace = workspace_sizes(plan);
-  b.scratch = plan.workspace.total();
-  const uint64_t used = b.weights + b.scratch;
-  b.fits_tokens = b.device > used && b.kv_per_token > 0
-                      ? static_cast<int64_t>((b.device - used) / b.kv_per_token)
-                      : 0;
-  if (plan.options.max_model_len == 0 && b.fits_tokens >= 1 && b.fits_tokens < b.max_model_len) {
-    b.max_model_len = b.fits_tokens;
-    plan.notes.push_back(
-        fmt::format("context shortened from {} to the {} tokens that fit", limit, b.max_model_len));
-  }
-  if (b.fits_tokens < b.max_model_len || b.fits_tokens < 1) {
-    plan.failures.push_back(
-        fmt::format("{} does not fit on \"{}\": weights {} + scratch {} + KV {} for {} tokens = {} "
-                    "bytes, the device has {}",
-                    plan.request.model, plan.device.name, b.weights, b.scratch, b.kv(),
-                    b.max_model_len, used + b.kv(), b.device));
-  }
-}
-
 }  // namespace
-
-ModelDims rank_dims(const ModelDims& dims, int ranks) {
-  ModelDims rank = dims;
-  rank.heads = share(dims.heads, ranks, "heads");
-  rank.kv_heads = share(dims.kv_heads, ranks, "key-value heads");
-  rank.intermediate = share(dims.intermediate, ranks, "MLP columns");
-  rank.vocab = share(dims.vocab, ranks, "vocabulary entries");
-  return rank;
-}
-
-LayerShape rank_shape(const PlanLayer& layer, int ranks) {
-  switch (layer.parallel) {
-    case Parallel::None:
-      return layer.shape;
-    case Parallel::Column:
-      return {share(layer.shape.n, ranks, "rows of " + layer.module), layer.shape.k};
-    case Parallel::Row:
-      return {layer.shape.n, share(layer.shape.k, ranks, "columns of " + layer.module)};
-  }
-  return layer.shape;
-}
 
 ModelPlan make_plan(PlanRequest request, const DeviceInfo& device, PlanOptions options) {
   ModelPlan plan;
@@ -254,6 +195,12 @@ ModelPlan make_plan(PlanRequest request, const DeviceInfo& device, PlanOptions o
   plan.device = device;
   plan.notes = plan.request.notes;
   check_names(plan.options.policy, known_names());
+  check_bindings(plan.request, plan.options.policy, kernels<LinearKernel>());
+  if (auto failure = unshareable(plan.request, plan.options.ranks)) {
+    plan.failures.push_back(*std::move(failure));
+    plan.options.ranks = 1;
+    plan.options.rank = 0;
+  }
   plan.dims = rank_dims(plan.request.dims, plan.options.ranks);
   plan.kv = plan.request.kv;
   plan.kv.kv_heads = plan.dims.kv_heads;
@@ -261,7 +208,7 @@ ModelPlan make_plan(PlanRequest request, const DeviceInfo& device, PlanOptions o
   resolve_layers(plan);
   judge_layers(plan);
   choose_ops(plan);
-  budget(plan);
+  make_budget(plan);
   return plan;
 }
 

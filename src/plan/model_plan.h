@@ -2,6 +2,7 @@
 // The plan of a whole model on one device: a kernel for every operation, the bytes, and every
 // reason. Pure: made of values only, before a weight is read.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -115,8 +116,8 @@ struct ModelPlan {
   std::vector<std::string> failures;  // why it cannot run; empty: planned
 };
 
-// Makes the plan. Throws BadInput when --kernel binds nothing or a rank's share is not whole; what
-// cannot run is a failure inside the plan.
+// Makes the plan. Throws BadInput when --kernel binds nothing; what cannot run is a failure inside
+// the plan. Ranks that cannot share the model are one: the plan is then that of one rank.
 ModelPlan make_plan(PlanRequest request, const DeviceInfo& device, PlanOptions options);
 
 // Throws CannotRun with the plan's failures, if there are any.
@@ -125,5 +126,9 @@ void require_runnable(const ModelPlan& plan);
 // The share of one rank. Throws CannotRun when the heads or the MLP cannot be shared evenly.
 ModelDims rank_dims(const ModelDims& dims, int ranks);
 LayerShape rank_shape(const PlanLayer& layer, int ranks);
+
+// Why `ranks` ranks cannot share the model evenly, with the numbers of ranks that can; nullopt:
+// they can.
+std::optional<std::string> unshareable(const PlanRequest& request, int ranks);
 
 }  // namespace octet

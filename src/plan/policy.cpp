@@ -10,18 +10,20 @@
 namespace octet {
 namespace {
 
-void check_name(std::string_view flag, const std::string& name,
+void check_name(std::string_view flag, std::string_view form, const std::string& name,
                 std::span<const std::string_view> known) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  throw_error(Code::BadInput, fmt::format("{} {}: no kernel has this name", flag, name),
-              "`octet kernels` lists the names");
+  throw_error(Code::BadInput, fmt::format("{} \"{}\": no kernel has this name", flag, name),
+              fmt::format("expected {}; `octet kernels` lists the names", form));
 }
 
 }  // namespace
 
 void check_names(const Policy& policy, std::span<const std::string_view> known) {
-  for (const std::string& name : policy.disabled) check_name("--disable", name, known);
-  for (const KernelRule& rule : policy.forced) check_name("--kernel", rule.kernel, known);
+  for (const std::string& name : policy.disabled)
+    check_name("--disable", "--disable NAME[,NAME...]", name, known);
+  for (const KernelRule& rule : policy.forced)
+    check_name("--kernel", "--kernel [LAYER-REGEX=]NAME", rule.kernel, known);
 }
 
 LayerPolicy for_layer(const Policy& policy, std::string_view module, DType weight,
@@ -44,13 +46,21 @@ KernelRule parse_kernel_rule(std::string_view text) {
   KernelRule rule;
   if (equals != std::string_view::npos) rule.layers = text.substr(0, equals);
   rule.kernel = equals == std::string_view::npos ? text : text.substr(equals + 1);
+  if (rule.kernel.empty() || equals == 0) {
+    throw_error(Code::BadInput,
+                fmt::format("--kernel \"{}\": {}, expected [LAYER-REGEX=]NAME", text,
+                            rule.kernel.empty() ? "the name of the kernel is missing"
+                                                : "nothing stands before \"=\""),
+                "--kernel NAME binds every layer, --kernel 'q_proj|k_proj=NAME' some; `octet "
+                "kernels` lists the names");
+  }
   try {
     const std::regex compiled(rule.layers);
   } catch (const std::regex_error& e) {
     throw_error(
         Code::BadInput,
         fmt::format("--kernel {}: the layer expression does not compile: {}", text, e.what()),
-        "write --kernel NAME, or --kernel EXPRESSION=NAME with an ECMAScript expression");
+        "write --kernel [LAYER-REGEX=]NAME; the expression is an ECMAScript one");
   }
   return rule;
 }

@@ -155,9 +155,43 @@ TEST(PlanCommand, PlansACutThroughABlock) {
   EXPECT_TRUE(data["runnable"]);
 }
 
-TEST(PlanCommand, RefusesRanksThatDoNotDivideTheModel) {
+TEST(PlanCommand, RanksThatCannotShareTheModelGetAPlanOfOneRankAndTheNumbersThatCan) {
+  // 4 heads, 2 key-value heads, 96 MLP columns, 48 vocabulary entries.
   const Ran ran = plan({kDynamic, "-tp", "3"}, 3);
-  EXPECT_THAT(ran.err, AllOf(HasSubstr("heads"), HasSubstr("3 ranks")));
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("-tp 3"), HasSubstr("ct-dynamic"), HasSubstr("4 heads"),
+                             HasSubstr("2 key-value heads"), Not(HasSubstr("MLP")),
+                             HasSubstr("can share this model: 1, 2\n")));
+  EXPECT_THAT(ran.out, HasSubstr("self_attn.q_proj  x2  N=64 K=64"));
+  const json data = plan_json({kDynamic, "-tp", "3"}, 3);
+  EXPECT_EQ(data["ranks"], 1);
+  EXPECT_EQ(data["linear"], plan_json({kDynamic})["linear"]);
+  EXPECT_EQ(data["bytes"]["scratch"], plan_json({kDynamic})["bytes"]["scratch"]);
+  EXPECT_FALSE(data["runnable"]);
+}
+
+TEST(PlanCommand, SaysOnceWhichInputScalesRanksCut) {
+  const auto notes = [](const std::string& model) {
+    const json data = plan_json({model, "-tp", "2"});
+    std::vector<std::string> lines;
+    for (const std::string note : data["notes"]) {
+      if (note.find("each rank scales its part anew") != std::string::npos) lines.push_back(note);
+    }
+    return lines;
+  };
+  const TinyFolder folder;
+  TinyModel model;  // down_proj: 384 columns, 192 of a rank
+  const auto write = [&](const char* name, const LayerQuant& quant) {
+    model.quant = quant;
+    tiny_model(model).write(folder.path() / name);
+    return (folder.path() / name).string();
+  };
+  EXPECT_THAT(notes(write("groups", tiny_fp8_block())),
+              ElementsAre(AllOf(HasSubstr("down_proj"), Not(HasSubstr("o_proj")))));
+  EXPECT_THAT(notes(write("tokens", tiny_fp8_dynamic())),
+              ElementsAre(AllOf(HasSubstr("down_proj"), HasSubstr("o_proj"))));
+  EXPECT_THAT(notes(write("fitting", tiny_fp8_block(64, 64))), IsEmpty());
+  EXPECT_THAT(notes(write("static", tiny_fp8_static())), IsEmpty());
+  EXPECT_THAT(notes(write("weights", tiny_fp8_weight_only())), IsEmpty());
 }
 
 TEST(PlanCommand, ReadsShardsThatEndAfterTheirHeaderOnlyWhenAsked) {
@@ -203,7 +237,22 @@ TEST(PlanCommand, ABoundLayerThatCannotRunIsExit3WithAllReasons) {
 TEST(PlanCommand, NothingBoundIsExit2) {
   const Ran ran = plan({"testing/data/archs/llama-plain", "--kernel", kReference}, 2);
   EXPECT_THAT(ran.err, AllOf(HasSubstr(kReference), HasSubstr("binds no layer")));
-  plan({kDynamic, "--kernel", std::string("no_such_layer=") + kReference}, 2);
+  const Ran regex = plan({kDynamic, "--kernel", std::string("no_such_layer=") + kReference}, 2);
+  EXPECT_THAT(regex.err, AllOf(HasSubstr("\"no_such_layer\""), HasSubstr("no layer has a name"),
+                               HasSubstr("model.layers.0.self_attn.q_proj"), HasSubstr("lm_head")));
+  // A rule that binds nothing is an error beside one that does.
+  plan({kDynamic, "--kernel", kReference, "--kernel", std::string("zzz=") + kReference}, 2);
+  const Ran other = plan({kDynamic, "--kernel", "cpu.norm.ref"}, 2);
+  EXPECT_THAT(other.err, HasSubstr("not a kernel of linear layers"));
+}
+
+TEST(PlanCommand, KernelRulesThatAreNoneSayTheForm) {
+  for (const std::string& rule :
+       {std::string(), std::string("=") + kReference, std::string("q=")}) {
+    const Ran ran = plan({kDynamic, "--kernel", rule}, 2);
+    EXPECT_THAT(ran.err,
+                AllOf(HasSubstr("--kernel \"" + rule + "\""), HasSubstr("[LAYER-REGEX=]NAME")));
+  }
 }
 
 TEST(PlanCommand, DisablingEveryKernelIsExit3NamingEach) {
@@ -247,7 +296,8 @@ TEST(PlanCommand, PlansForAProfileAndSaysWhenItDoesNotFit) {
   write_bytes(path, profile.dump());
   const Ran ran = plan({kDynamic, "--device", path}, 3);
   EXPECT_THAT(ran.err,
-              AllOf(HasSubstr("does not fit"), HasSubstr("a small device"), HasSubstr("1000")));
+              AllOf(HasSubstr("does not fit"), HasSubstr("a small device"),
+                    HasSubstr("has 1.00 kB (1000 bytes)"), HasSubstr("no token of context fits")));
   EXPECT_THAT(ran.out, HasSubstr("* w8a8"));  // the kernels are printed all the same
   const json data = plan_json({kDynamic, "--device", path}, 3);
   EXPECT_FALSE(data["runnable"]);
@@ -266,7 +316,14 @@ TEST(PlanCommand, ShortensTheContextToWhatFits) {
   const json data = plan_json({kDynamic, "--device", path});
   EXPECT_GE(data["max_model_len"].get<int64_t>(), 10);
   EXPECT_LT(data["max_model_len"].get<int64_t>(), 64);
-  plan({kDynamic, "--device", path, "--max-model-len", "64"}, 3);
+  const Ran refused = plan({kDynamic, "--device", path, "--max-model-len", "64"}, 3);
+  const std::string hint = "--max-model-len ";
+  const size_t at = refused.err.find("try: " + hint);
+  ASSERT_NE(at, std::string::npos) << refused.err;
+  const int64_t most = std::stoll(refused.err.substr(at + 5 + hint.size()));
+  EXPECT_EQ(most, data["max_model_len"]);
+  plan({kDynamic, "--device", path, "--max-model-len", std::to_string(most)});
+  plan({kDynamic, "--device", path, "--max-model-len", std::to_string(most + 1)}, 3);
 }
 
 TEST(PlanCommand, TimingGoesToTheStandardError) {

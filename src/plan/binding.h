@@ -1,0 +1,15 @@
+#pragma once
+// Whether every --kernel of the user binds something.
+#include <span>
+
+#include "plan/model_plan.h"
+
+namespace octet {
+
+// Throws BadInput for the first rule of `policy.forced` that binds no layer of the model: its
+// expression finds no layer name (the hint has some), its kernel takes none of the stored dtypes,
+// or its kernel is not one of linear layers.
+void check_bindings(const PlanRequest& request, const Policy& policy,
+                    std::span<const LinearKernel* const> catalogue);
+
+}  // namespace octet
