@@ -54,6 +54,7 @@ class Loader {
     return model_.storage.back().as<float>();
   }
 
+  // Requires that the head is loaded.
   void embedding() {
     const ConstTensorView view = checkpoint_.view(*checkpoint_.find(embedding_name()));
     const ModelPlan& plan = model_.plan;
@@ -63,6 +64,10 @@ class Loader {
     const std::byte* first = view.data + bytes * static_cast<size_t>(plan.options.rank);
     model_.embedding = first;
     if (device_.reads_host_memory()) return;
+    if (model_.config.tied_embeddings && model_.head.weight.layout == kCheckpointLayout) {
+      model_.embedding = model_.head.weight.codes;  // the same rows, copied once
+      return;
+    }
     Buffer buffer = device_.allocate(bytes);
     stream_->upload(buffer.data(), first, bytes);
     model_.embedding = buffer.data();

@@ -41,7 +41,7 @@ struct Model {
   std::vector<LayerWeights> layers;
   Linear head;
   std::vector<float> rope_frequencies;
-  std::vector<Buffer> storage;  // embedding (if copied) and norms
+  std::vector<Buffer> storage;  // norms, and the embedding if copied and not tied
 };
 
 // Executes a plan. Every rank takes its own share of each record. Throws the plan's failures if it

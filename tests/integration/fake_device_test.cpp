@@ -37,6 +37,35 @@ TEST(FakeDevice, CopiesAndOperationsMayTouchIt) {
   EXPECT_EQ(got[1], 4);
 }
 
+TEST(FakeDevice, HoldsATiedTableOnce) {
+  const TinyFolder folder;
+  TinyModel model;
+  model.tied = true;
+  tiny_model(model).write(folder.path());
+  const auto self = make_self_communicator();
+  // Room for what the plan counts and for the pages that the fake device rounds up to, and not for
+  // a second table.
+  const PlanOptions options = exact_options();
+  const Budget budget = prepare(folder.path(), false, here(), options).plan.budget;
+  constexpr uint64_t kRounding = 160 << 10;
+  static_assert(kRounding < 512 * 256 * 2);
+  const auto fake = make_fake_device(here(), 1, budget.weights + kRounding);
+  Prepared prepared = prepare(folder.path(), false, here(), options);
+  const auto loaded = load(prepared.checkpoint, prepared.config, prepared.description,
+                           prepared.records, prepared.plan, *fake);
+  EXPECT_EQ(loaded->embedding, loaded->head.weight.codes);
+
+  const auto cpu = make_cpu_device(here(), 1);
+  const auto roomy = make_fake_device(here(), 1);
+  Rig there(folder.path(), *roomy, *self, exact_options());
+  Rig host(folder.path(), *cpu, *self, exact_options());
+  const std::vector<int32_t> ids{17, 3, 250, 99};
+  const auto rows = [&](Rig& rig) {
+    return rows_by_id(rig.decoder->forward(scoring_batch(ids, rig.model->plan)), 512);
+  };
+  EXPECT_EQ(rows(there), rows(host));
+}
+
 // Everything an engine asks of a device: chunks of prompts among answers, draws, penalties,
 // log-probabilities, scores.
 std::vector<Event> run_everything(const std::filesystem::path& path, Device& device,
