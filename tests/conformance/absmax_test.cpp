@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "op/absmax.h"
+#include "tests/conformance/matrix_lists.h"
 #include "tests/conformance/op_kernels.h"
 #include "tests/conformance/random.h"
 
@@ -14,8 +15,10 @@ namespace {
 using AbsMaxConformance = OpTest<AbsMax>;
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AbsMaxConformance);
 
-constexpr int64_t kWidths[] = {1, 7, 8, 33, 64, 577};
+constexpr int64_t kWidths[] = {1, 3, 7, 8, 33, 64, 577};
 constexpr int64_t kRows = 3;
+const DeclareMatrices kMatrices{
+    {{AbsMax::kName, "[rows, width]", [] { return with_rows(kRows, kWidths); }}}};
 constexpr int64_t kGap = 5;  // elements between rows that do not belong to the tensor
 
 AbsMax::Args args(const std::vector<float>& x, int64_t width, float& out) {

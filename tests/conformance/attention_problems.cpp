@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "tests/conformance/attention_case.h"
+#include "tests/conformance/matrix_lists.h"
 
 namespace octet::conformance {
 namespace {
@@ -10,8 +11,22 @@ namespace {
 struct Heads {
   int64_t heads, kv_heads, head_dim;
 };
-constexpr Heads kHeads[] = {{1, 1, 1},   {2, 1, 10},  {4, 4, 22},  {9, 3, 64}, {6, 2, 80},
-                            {8, 1, 128}, {5, 5, 100}, {16, 2, 32}, {2, 2, 256}};
+constexpr Heads kHeads[] = {{1, 1, 1},   {2, 1, 10},  {4, 4, 22},  {9, 3, 64},  {6, 2, 80},
+                            {8, 1, 128}, {5, 5, 100}, {16, 2, 32}, {2, 2, 256}, {16, 16, 16}};
+
+std::vector<MatrixShape> shapes_of(int64_t AttentionCase::*rows, int64_t AttentionCase::*cols) {
+  std::vector<MatrixShape> shapes;
+  for (const AttentionCase& c : attention_cases()) shapes.push_back({c.*rows, c.*cols});
+  return shapes;
+}
+
+using Case = AttentionCase;
+const DeclareMatrices kMatrices{{{Attention::kName, "[heads, head_dim]",
+                                  [] { return shapes_of(&Case::heads, &Case::head_dim); }},
+                                 {Attention::kName, "[kv_heads, block_size]",
+                                  [] { return shapes_of(&Case::kv_heads, &Case::block_size); }},
+                                 {Attention::kName, "[block_size, head_dim]",
+                                  [] { return shapes_of(&Case::block_size, &Case::head_dim); }}}};
 
 }  // namespace
 

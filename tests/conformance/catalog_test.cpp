@@ -1,6 +1,7 @@
 // What must hold for the records of every kernel, whatever operation they are of.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@
 #include "op/quantize.h"
 #include "op/rope.h"
 #include "op/sample.h"
+#include "tests/conformance/matrix_lists.h"
 
 namespace octet::conformance {
 namespace {
@@ -95,6 +97,23 @@ TEST(Catalog, NamePartsMatchTheRecord) {
       EXPECT_EQ(isa == "ref", k.needs.empty()) << k.name;
       EXPECT_EQ(isa == "ref", k.preference < 100) << k.name;
     }
+  }
+}
+
+// Where rows and columns are equal in number, exchanging them shows in the values alone.
+TEST(Catalog, EveryOperationIsRunOnASquareOfEachOfItsMatrices) {
+  for (const Facts& k : all_kernels()) {
+    const std::string operation = k.scheme.empty() ? k.operation : k.operation + " " + k.scheme;
+    int lists = 0;
+    for (const MatrixList& list : matrix_lists()) {
+      if (list.operation != operation) continue;
+      ++lists;
+      const std::vector<MatrixShape> shapes = list.shapes();
+      EXPECT_TRUE(std::any_of(shapes.begin(), shapes.end(),
+                              [](const MatrixShape& s) { return s.rows == s.cols && s.rows > 1; }))
+          << operation << " has no square " << list.matrix;
+    }
+    EXPECT_GT(lists, 0) << "no suite declares the matrices of " << operation;
   }
 }
 

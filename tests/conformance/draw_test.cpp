@@ -7,6 +7,7 @@
 #include <map>
 
 #include "op/sample.h"
+#include "tests/conformance/matrix_lists.h"
 #include "tests/conformance/op_kernels.h"
 #include "tests/conformance/random.h"
 
@@ -17,6 +18,10 @@ using SampleConformance = OpTest<Sample>;
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SampleConformance);
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr int64_t kVocabs[] = {24, 5000};
+constexpr int64_t kRows = 24;
+const DeclareMatrices kMatrices{
+    {{Sample::kName, "[rows, vocabulary]", [] { return with_rows(kRows, kVocabs); }}}};
 
 // One draw per row, each with its own parameters.
 std::vector<int32_t> draw(const Kernel<Sample>& kernel, const std::vector<float>& logits,
@@ -39,11 +44,11 @@ std::map<int32_t, int> counts(const Kernel<Sample>& kernel, const std::vector<fl
   Random random(71);
   std::map<int32_t, int> seen;
   // 50 rows a call, so that batches are drawn too.
-  constexpr int kRows = 50;
+  constexpr int kBatch = 50;
   std::vector<float> batch;
-  for (int r = 0; r < kRows; ++r) batch.insert(batch.end(), logits.begin(), logits.end());
-  for (int done = 0; done < draws; done += kRows) {
-    std::vector<SampleParams> rows(kRows, params);
+  for (int r = 0; r < kBatch; ++r) batch.insert(batch.end(), logits.begin(), logits.end());
+  for (int done = 0; done < draws; done += kBatch) {
+    std::vector<SampleParams> rows(kBatch, params);
     for (SampleParams& row : rows) row.random = random.bits();
     for (int32_t id : draw(kernel, batch, static_cast<int64_t>(logits.size()), rows, history)) {
       ++seen[id];
@@ -215,22 +220,23 @@ TEST_P(SampleConformance, SurvivesExtremeTemperatures) {
 }
 
 TEST_P(SampleConformance, GivesARowTheSameTokenWhateverThreadsAndBatch) {
-  constexpr int64_t kVocab = 5000;
-  constexpr size_t kRows = 24;
-  Random random(73);
-  const std::vector<float> logits = random.bells(kRows * kVocab, 2);
-  std::vector<SampleParams> params(kRows);
-  for (size_t i = 0; i < kRows; ++i) {
-    params[i].temperature = static_cast<float>(random.uniform(0.3, 3));
-    params[i].top_k = i % 3 == 0 ? 40 : 0;
-    params[i].top_p = i % 2 == 0 ? 0.9F : 1;
-    params[i].random = random.bits();
-  }
-  const std::vector<int32_t> all = draw(kernel(), logits, kVocab, params, {}, 3);
-  for (size_t i = 0; i < kRows; ++i) {
-    const std::vector<float> line(logits.begin() + static_cast<int64_t>(i) * kVocab,
-                                  logits.begin() + static_cast<int64_t>(i + 1) * kVocab);
-    EXPECT_EQ(draw(kernel(), line, kVocab, {params[i]}, {}, 1)[0], all[i]) << "row " << i;
+  for (int64_t vocab : kVocabs) {
+    Random random(73);
+    const std::vector<float> logits = random.bells(kRows * vocab, 2);
+    std::vector<SampleParams> params(kRows);
+    for (size_t i = 0; i < kRows; ++i) {
+      params[i].temperature = static_cast<float>(random.uniform(0.3, 3));
+      params[i].top_k = i % 3 == 0 ? 40 : 0;
+      params[i].top_p = i % 2 == 0 ? 0.9F : 1;
+      params[i].random = random.bits();
+    }
+    const std::vector<int32_t> all = draw(kernel(), logits, vocab, params, {}, 3);
+    for (size_t i = 0; i < kRows; ++i) {
+      const auto first = logits.begin() + static_cast<int64_t>(i) * vocab;
+      const std::vector<float> line(first, first + vocab);
+      EXPECT_EQ(draw(kernel(), line, vocab, {params[i]}, {}, 1)[0], all[i])
+          << "vocabulary " << vocab << ", row " << i;
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "tests/conformance/linear_case.h"
+#include "tests/conformance/matrix_lists.h"
 
 namespace octet::conformance {
 namespace {
@@ -22,6 +23,7 @@ struct Geometry {
 };
 constexpr Geometry kGeometries[] = {
     {ScaleTile::tensor(), {70, 257}},         {ScaleTile::row(), {71, 259}},
+    {ScaleTile::tensor(), {100, 100}},        {ScaleTile::row(), {72, 72}},
     {ScaleTile::group(128), {9, 1030}},       {ScaleTile::group(32), {33, 100}},
     {ScaleTile::group(7), {33, 100}},         {ScaleTile::group(100), {70, 257}},
     {ScaleTile::group(1), {5, 33}},           {ScaleTile::group(64), {128, 128}},
@@ -172,6 +174,10 @@ void add_w8a8(List& list) {
       list.add(kScheme, {66, 250}, f8(ScaleTile::row(), weight), dynamic(ScaleTile::row(), input));
       list.add(kScheme, {70, 257}, f8(ScaleTile::block(128, 128), weight),
                dynamic(ScaleTile::group(128), input));
+      if (weight == DType::F8E4M3 && input == DType::F8E4M3) continue;  // squares are above
+      list.add(kScheme, {72, 72}, f8(ScaleTile::row(), weight), dynamic(ScaleTile::row(), input));
+      list.add(kScheme, {140, 140}, f8(ScaleTile::block(128, 128), weight),
+               dynamic(ScaleTile::group(128), input));
     }
   }
   list.add_cuts(kScheme, f8(ScaleTile::block(128, 128)), dynamic(ScaleTile::group(128)));
@@ -189,6 +195,19 @@ void add_w8a8(List& list) {
   list.add(kScheme, {130, 200}, f8(ScaleTile::block(128, 128)), dynamic(ScaleTile::group(128)))
       .many_rows = true;
 }
+
+template <SchemeId kScheme>
+std::vector<MatrixShape> shapes_of() {
+  std::vector<MatrixShape> shapes;
+  for (const LinearCase& c : linear_cases()) {
+    if (c.scheme == kScheme) shapes.push_back({c.n, c.k});
+  }
+  return shapes;
+}
+
+const DeclareMatrices kMatrices{{{"linear w8a8", "[N, K]", shapes_of<SchemeId::W8A8>},
+                                 {"linear w8a16", "[N, K]", shapes_of<SchemeId::W8A16>},
+                                 {"linear plain", "[N, K]", shapes_of<SchemeId::Plain>}}};
 
 }  // namespace
 

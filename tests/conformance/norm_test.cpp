@@ -8,6 +8,7 @@
 #include "num/bf16.h"
 #include "num/error_bound.h"
 #include "op/norm.h"
+#include "tests/conformance/matrix_lists.h"
 #include "tests/conformance/op_kernels.h"
 #include "tests/conformance/random.h"
 
@@ -17,8 +18,10 @@ namespace {
 using NormConformance = OpTest<RmsNorm>;
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NormConformance);
 
-constexpr int64_t kWidths[] = {1, 7, 8, 16, 33, 64, 100, 576, 1023, 4096};
+constexpr int64_t kWidths[] = {1, 5, 7, 8, 16, 33, 64, 100, 576, 1023, 4096};
 constexpr int64_t kRows = 5;
+const DeclareMatrices kMatrices{
+    {{RmsNorm::kName, "[rows, width]", [] { return with_rows(kRows, kWidths); }}}};
 constexpr int64_t kPad = 3;
 constexpr float kEpsilon = 1e-5F;
 

@@ -10,6 +10,7 @@
 #include "num/tensor.h"
 #include "op/gather.h"
 #include "op/pointwise.h"
+#include "tests/conformance/matrix_lists.h"
 #include "tests/conformance/op_kernels.h"
 #include "tests/conformance/random.h"
 
@@ -23,8 +24,23 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SiluMulConformance);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RoundConformance);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GatherConformance);
 
-constexpr int64_t kWidths[] = {1, 7, 8, 33, 64, 1536, 1537};
-constexpr int64_t kRows = 4;
+constexpr int64_t kWidths[] = {1, 4, 7, 8, 33, 64, 1536, 1537};
+constexpr int64_t kRows = 4;     // of the gated activation
+constexpr int64_t kEntries = 8;  // of the table to gather from
+const std::vector<int32_t> kGathered = {20, 27, 19, 28, 24, 0, -1, 24};
+
+// All upper halves of a float with several lower ones, as matrices with a gap after each row.
+constexpr uint32_t kLowHalves[] = {0U, 1U, 0x7FFFU, 0x8000U, 0x8001U, 0xFFFFU};
+constexpr int64_t kRoundGap = 3;
+constexpr MatrixShape kRoundShapes[] = {{8, 49149}, {625, 625}};
+
+const DeclareMatrices kMatrices{
+    {{SiluMul::kName, "[rows, width]", [] { return with_rows(kRows, kWidths); }},
+     {RoundBf16::kName, "[rows, width]",
+      [] { return std::vector(std::begin(kRoundShapes), std::end(kRoundShapes)); }},
+     {Gather::kName, "table [entries, width]", [] { return with_rows(kEntries, kWidths); }},
+     {Gather::kName, "result [rows, width]",
+      [] { return with_rows(static_cast<int64_t>(kGathered.size()), kWidths); }}}};
 
 // Gates from far below to far above zero, special ones first.
 std::vector<float> gates(int64_t count, uint64_t seed) {
@@ -149,22 +165,25 @@ TEST_P(SiluMulConformance, MayWriteOverTheGate) {
 TEST_P(RoundConformance, EqualsTheScalarRoundingForEveryUpperHalfAndNearTies) {
   std::vector<float> x;
   for (uint32_t high = 0; high < 65536; ++high) {
-    for (uint32_t low : {0U, 1U, 0x7FFFU, 0x8000U, 0x8001U, 0xFFFFU}) {
-      x.push_back(std::bit_cast<float>(high << 16 | low));
-    }
+    for (uint32_t low : kLowHalves) x.push_back(std::bit_cast<float>(high << 16 | low));
   }
-  std::vector<float> rounded = x;
-  RoundBf16::Args args;
-  args.x = rounded.data();
-  args.rows = 8;
-  args.width = static_cast<int64_t>(x.size()) / 8 - 3;
-  args.stride = static_cast<int64_t>(x.size()) / 8;
-  run_on(kernel(), args, 2);
-  for (size_t i = 0; i < x.size(); ++i) {
-    const bool gap = static_cast<int64_t>(i) % args.stride >= args.width;
-    const float expected = gap ? x[i] : round_to_bf16(x[i]);
-    ASSERT_EQ(std::bit_cast<uint32_t>(rounded[i]), std::bit_cast<uint32_t>(expected))
-        << kernel().name << ", bits " << std::hex << std::bit_cast<uint32_t>(x[i]);
+  for (const auto& [rows, width] : kRoundShapes) {
+    ASSERT_LE(rows * (width + kRoundGap), static_cast<int64_t>(x.size()));
+    std::vector<float> rounded = x;
+    RoundBf16::Args args;
+    args.x = rounded.data();
+    args.rows = rows;
+    args.width = width;
+    args.stride = args.width + kRoundGap;
+    run_on(kernel(), args, 2);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      const bool gap = at % args.stride >= args.width || at >= rows * args.stride;
+      const float expected = gap ? x[i] : round_to_bf16(x[i]);
+      ASSERT_EQ(std::bit_cast<uint32_t>(rounded[i]), std::bit_cast<uint32_t>(expected))
+          << kernel().name << ", " << rows << " rows, bits " << std::hex
+          << std::bit_cast<uint32_t>(x[i]);
+    }
   }
 }
 
@@ -173,11 +192,10 @@ TEST_P(GatherConformance, WidensTheRowsAskedForAndZeroesForeignOnes) {
     if (!refused({dtype}).empty()) continue;
     for (int64_t width : kWidths) {
       const int64_t stride = width + 3;
-      constexpr int64_t kEntries = 9;
       Random random(46);
       std::vector<std::byte> table(static_cast<size_t>(kEntries * stride * bytes_of(dtype)));
       for (std::byte& b : table) b = static_cast<std::byte>(random.bits());
-      const std::vector<int32_t> ids = {20, 28, 19, 29, 24, 0, -1, 24};
+      const std::vector<int32_t>& ids = kGathered;
       std::vector<float> out(ids.size() * static_cast<size_t>(width), 7.0F);
       Gather::Args args;
       args.table = table.data();

@@ -9,6 +9,7 @@
 #include "num/bf16.h"
 #include "num/f8.h"
 #include "op/quantize.h"
+#include "tests/conformance/matrix_lists.h"
 #include "tests/conformance/op_kernels.h"
 #include "tests/conformance/random.h"
 
@@ -17,6 +18,11 @@ namespace {
 
 using QuantizeConformance = OpTest<Quantize>;
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(QuantizeConformance);
+
+constexpr int64_t kWidths[] = {1, 7, 31, 64, 100, 129, 576, 1030};
+constexpr int64_t kRows = 7;
+const DeclareMatrices kMatrices{
+    {{Quantize::kName, "[rows, width]", [] { return with_rows(kRows, kWidths); }}}};
 
 struct Quantized {
   std::vector<uint8_t> codes;
@@ -156,10 +162,9 @@ TEST_P(QuantizeConformance, GivesTheFormulasBytesForEveryBfloat16AndEveryTie) {
 TEST_P(QuantizeConformance, GivesTheFormulasBytesForDynamicTilesOfEveryShape) {
   int taken = 0;
   for (const QuantSpec& spec : dynamic_specs()) {
-    for (int64_t width : {1, 7, 31, 64, 100, 129, 576, 1030}) {
+    for (int64_t width : kWidths) {
       if (!refused({spec, width}).empty()) continue;
       ++taken;
-      constexpr int64_t kRows = 7;
       Random random(51);
       std::vector<float> x = random.bells(kRows * (width + 5));
       const auto row = [&](int64_t r) { return x.data() + r * (width + 5); };

@@ -10,6 +10,7 @@
 #include "num/f8.h"
 #include "num/tensor.h"
 #include "op/rope.h"
+#include "tests/conformance/matrix_lists.h"
 #include "tests/conformance/op_kernels.h"
 #include "tests/conformance/random.h"
 
@@ -24,7 +25,20 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{1, 1, 2, 2, 1},     {2, 1, 10, 10, 16}, {9, 3, 64, 64, 32},
                              {4, 4, 22, 22, 7},   {4, 2, 80, 32, 16}, {8, 2, 128, 128, 32},
-                             {3, 1, 100, 40, 16}, {2, 2, 48, 24, 16}};
+                             {3, 1, 100, 40, 16}, {2, 2, 48, 24, 16}, {16, 16, 16, 16, 16}};
+std::vector<MatrixShape> shapes_of(int64_t Shape::*rows, int64_t Shape::*cols) {
+  std::vector<MatrixShape> shapes;
+  for (const Shape& s : kShapes) shapes.push_back({s.*rows, s.*cols});
+  return shapes;
+}
+
+const DeclareMatrices kMatrices{
+    {{Rope::kName, "[heads, head_dim]", [] { return shapes_of(&Shape::heads, &Shape::head_dim); }},
+     {Rope::kName, "[kv_heads, block_size]",
+      [] { return shapes_of(&Shape::kv_heads, &Shape::block_size); }},
+     {Rope::kName, "[block_size, head_dim]",
+      [] { return shapes_of(&Shape::block_size, &Shape::head_dim); }}}};
+
 constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2};
 constexpr int64_t kRows = 6;
 constexpr int64_t kBlocks = 9;

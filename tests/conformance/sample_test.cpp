@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "op/sample.h"
+#include "tests/conformance/matrix_lists.h"
 #include "tests/conformance/op_kernels.h"
 #include "tests/conformance/random.h"
 
@@ -23,7 +24,12 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LogProbConformance);
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr int64_t kVocabs[] = {1, 2, 7, 8, 9, 63, 100, 1000, 4099};
+constexpr int64_t kVocabs[] = {1, 2, 3, 4, 6, 7, 8, 9, 63, 100, 1000, 4099};
+constexpr int64_t kArgMaxRows = 6, kTopKRows = 4, kLogProbRows = 3;
+const DeclareMatrices kMatrices{
+    {{ArgMax::kName, "[rows, vocabulary]", [] { return with_rows(kArgMaxRows, kVocabs); }},
+     {TopK::kName, "[rows, vocabulary]", [] { return with_rows(kTopKRows, kVocabs); }},
+     {LogProb::kName, "[rows, vocabulary]", [] { return with_rows(kLogProbRows, kVocabs); }}}};
 
 // Ids of a row in the order of op/sample.h.
 std::vector<int32_t> ranked(const float* logits, int64_t vocab) {
@@ -64,9 +70,9 @@ std::vector<int32_t> arg_max(const Kernel<ArgMax>& kernel, const std::vector<flo
 
 TEST_P(ArgMaxConformance, FindsTheFirstOfTheLargest) {
   for (int64_t vocab : kVocabs) {
-    const std::vector<float> logits = logits_with_ties(6, vocab, 61);
+    const std::vector<float> logits = logits_with_ties(kArgMaxRows, vocab, 61);
     const std::vector<int32_t> out = arg_max(kernel(), logits, vocab);
-    for (int64_t row = 0; row < 6; ++row) {
+    for (int64_t row = 0; row < kArgMaxRows; ++row) {
       EXPECT_EQ(out[static_cast<size_t>(row)], ranked(logits.data() + row * vocab, vocab)[0])
           << kernel().name << ", vocab " << vocab;
     }
@@ -138,12 +144,12 @@ double logprob_bound(double value) {
 
 TEST_P(TopKConformance, ListsTheKBestInOrderWithTheirLogProbabilities) {
   for (int64_t vocab : kVocabs) {
-    const std::vector<float> logits = logits_with_ties(4, vocab, 63);
+    const std::vector<float> logits = logits_with_ties(kTopKRows, vocab, 63);
     for (int64_t k :
          {int64_t{1}, int64_t{2}, int64_t{5}, int64_t{20}, vocab / 2, vocab - 1, vocab}) {
       if (k < 1 || k > vocab) continue;
       const Top got = top(kernel(), logits, vocab, k);
-      for (int64_t row = 0; row < 4; ++row) {
+      for (int64_t row = 0; row < kTopKRows; ++row) {
         const float* line = logits.data() + row * vocab;
         const std::vector<int32_t> order = ranked(line, vocab);
         const double norm = log_sum_exp(line, vocab);
@@ -194,12 +200,12 @@ TEST_P(TopKConformance, GivesTheSameBitsWhateverThreadsAndBatch) {
 TEST_P(LogProbConformance, StaysWithinBoundOfTheDoubleReference) {
   for (int64_t vocab : kVocabs) {
     for (double spread : {0.0, 1.0, 30.0}) {
-      const std::vector<float> logits = Random(65).bells(3 * vocab, spread);
+      const std::vector<float> logits = Random(65).bells(kLogProbRows * vocab, spread);
       const std::vector<int32_t> ids = {0, static_cast<int32_t>(vocab / 2),
                                         static_cast<int32_t>(vocab - 1)};
-      std::vector<float> out(3);
-      run_on(kernel(), {logits.data(), 3, vocab, ids.data(), out.data()}, 2);
-      for (size_t row = 0; row < 3; ++row) {
+      std::vector<float> out(kLogProbRows);
+      run_on(kernel(), {logits.data(), kLogProbRows, vocab, ids.data(), out.data()}, 2);
+      for (size_t row = 0; row < kLogProbRows; ++row) {
         const float* line = logits.data() + static_cast<int64_t>(row) * vocab;
         const double expected = line[ids[row]] - log_sum_exp(line, vocab);
         ASSERT_NEAR(out[row], expected, logprob_bound(expected))
