@@ -110,6 +110,18 @@ double yarn_attention_factor(const Json& scaling, double factor) {
   return mscale(factor, 1);
 }
 
+void check_model_type(const Json& config, const std::string& architecture, const ArchSpec& spec) {
+  const Json* type = find(config, "model_type");
+  if (type == nullptr) return;
+  if (!type->is_string()) bad_field("model_type", "a name", type);
+  if (*type == spec.model_type) return;
+  throw_error(Code::BadInput,
+              fmt::format("config.json: /model_type: {} contradicts /architectures: \"{}\" is of "
+                          "model_type \"{}\"",
+                          type->dump(), architecture, spec.model_type),
+              "octet goes by architectures, transformers by model_type: make them agree");
+}
+
 }  // namespace
 
 detail::RegisterArch::RegisterArch(const ArchSpec& spec) {
@@ -137,6 +149,7 @@ ModelConfig read_config(const Json& config) {
   for (const ArchSpec* spec : architectures()) {
     if (std::find(spec->hf_names.begin(), spec->hf_names.end(), name) == spec->hf_names.end())
       continue;
+    check_model_type(config, name, *spec);
     ModelConfig result = spec->read_config(config);
     result.architecture = name;
     return result;

@@ -59,6 +59,7 @@ struct ModelConfig {
 // One family of models: the names config.json uses and how its fields are read.
 struct ArchSpec {
   std::span<const std::string_view> hf_names;         // entries of "architectures"
+  std::string_view model_type;                        // what "model_type" of such a config says
   ModelConfig (*read_config)(const nlohmann::json&);  // throws BadInput naming the field
 };
 
@@ -69,7 +70,8 @@ std::span<const ArchSpec* const> architectures();
 std::vector<std::string_view> architecture_names();
 
 // The typed configuration of a config.json. Throws CannotRun for an unknown architecture, naming
-// those that are known, and BadInput for a missing or absurd field.
+// those that are known, and BadInput for a missing or absurd field, and for a model_type of another
+// architecture: transformers would go by that. An absent model_type is no contradiction.
 ModelConfig read_config(const nlohmann::json& config);
 
 namespace detail {

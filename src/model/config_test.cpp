@@ -50,6 +50,18 @@ TEST(ReadConfig, TheHeadWidthFollowsFromTheOthersWhenItIsNotGiven) {
   EXPECT_EQ(read_config(config).dims.head_dim, 64);
 }
 
+TEST(ReadConfig, AModelTypeOfAnotherArchitectureIsRefused) {
+  json config = sound();
+  config["model_type"] = "mistral";
+  EXPECT_THAT(refusal(config, Code::BadInput),
+              AllOf(HasSubstr("/model_type: \"mistral\""), HasSubstr("LlamaForCausalLM"),
+                    HasSubstr("\"llama\"")));
+  config["model_type"] = 3;
+  EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("/model_type: expected a name, got 3"));
+  config.erase("model_type");
+  EXPECT_EQ(read_config(config).architecture, "LlamaForCausalLM");
+}
+
 TEST(ReadConfig, AnUnknownArchitectureNamesThoseThatAreKnown) {
   json config = sound();
   config["architectures"] = {"NovelForCausalLM"};

@@ -15,7 +15,7 @@ ModelConfig read(const nlohmann::json& config) {
   return model;
 }
 
-constexpr ArchSpec kLlama{kNames, read};
+constexpr ArchSpec kLlama{kNames, "llama", read};
 OCTET_ARCH(kLlama);
 
 }  // namespace

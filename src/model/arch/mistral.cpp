@@ -15,7 +15,7 @@ ModelConfig read(const nlohmann::json& config) {
   return model;
 }
 
-constexpr ArchSpec kMistral{kNames, read};
+constexpr ArchSpec kMistral{kNames, "mistral", read};
 OCTET_ARCH(kMistral);
 
 }  // namespace

@@ -20,7 +20,7 @@ ModelConfig read(const nlohmann::json& config) {
   return model;
 }
 
-constexpr ArchSpec kQwen2{kNames, read};
+constexpr ArchSpec kQwen2{kNames, "qwen2", read};
 OCTET_ARCH(kQwen2);
 
 }  // namespace

@@ -21,7 +21,7 @@ ModelConfig read(const nlohmann::json& config) {
   return model;
 }
 
-constexpr ArchSpec kQwen3{kNames, read};
+constexpr ArchSpec kQwen3{kNames, "qwen3", read};
 OCTET_ARCH(kQwen3);
 
 }  // namespace
