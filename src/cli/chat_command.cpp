@@ -1,6 +1,7 @@
 // octet chat: a conversation at the terminal.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/command_list.h"
@@ -44,6 +45,7 @@ class Conversation {
                   "octet run MODEL -p TEXT continues a text without one");
     }
     template_.emplace(std::move(*chat));
+    session_.print_notes(console);
     begin(args.text("system"));
   }
 
@@ -62,6 +64,7 @@ class Conversation {
       input.messages = messages_;
       Request request =
           session_.request(args_, session_.tokenizer().encode(template_->render(input), false));
+      check_length(static_cast<int64_t>(request.prompt.size()));
       const InterruptScope interrupt;
       const Answer result = answer(
           session_.engine(), &session_.tokenizer(), std::move(request), args_.list("stop"),
@@ -75,6 +78,19 @@ class Conversation {
   }
 
  private:
+  // A message that is too long by itself is left to the engine.
+  void check_length(int64_t tokens) const {
+    const int64_t limit = session_.engine().plan().budget.max_model_len;
+    const bool answered = std::any_of(messages_.begin(), messages_.end(), [](const Json& message) {
+      return message["role"] == "assistant";
+    });
+    if (!answered || tokens < limit) return;
+    throw_error(Code::BadInput,
+                fmt::format("the conversation has {} tokens, the context holds {} with the answer",
+                            tokens, limit),
+                "/clear forgets it and begins a new one; --max-model-len sets how much it holds");
+  }
+
   const ParsedArgs& args_;
   const Console& console_;
   Session session_;
@@ -109,7 +125,7 @@ int run(const ParsedArgs& args, const Console& console) {
     const InputLine line = editor.read("> ");
     if (editor.history_problem() != history_problem) {
       history_problem = editor.history_problem();
-      console.err(fmt::format("octet: {}\n", history_problem));
+      console.say(history_problem, "--history FILE keeps lines in another file");
     }
     if (line.kind == InputLine::Kind::End) break;
     if (line.kind == InputLine::Kind::Interrupted) continue;
@@ -118,8 +134,7 @@ int run(const ParsedArgs& args, const Console& console) {
     } catch (const Error& error) {
       // A message that cannot be answered ends a script, not a conversation.
       if (!editor.interactive() || error.code() == Code::Bug) throw;
-      console.err(fmt::format("octet: {}\n", error.message()));
-      if (!error.hint().empty()) console.err(fmt::format("  hint: {}\n", error.hint()));
+      console.say(error.message(), error.hint());
     }
   }
   return 0;

@@ -11,23 +11,8 @@
 namespace octet {
 namespace {
 
-// Messages quote names and bytes of users: control characters are shown, not sent to the terminal.
-std::string printable(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7F) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 int report(const Error& error, const Console& console) {
-  console.err(fmt::format("octet: {}\n", printable(error.message())));
-  if (!error.hint().empty()) console.err(fmt::format("  hint: {}\n", printable(error.hint())));
+  console.say(error.message(), error.hint());
   return exit_status(error.code());
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace octet {
 
@@ -20,6 +21,11 @@ void Console::out(std::string_view text) const {
 
 void Console::err(std::string_view text) const {
   std::fwrite(text.data(), 1, text.size(), err_);
+}
+
+void Console::say(std::string_view message, std::string_view hint) const {
+  err(fmt::format("octet: {}\n", printable(message)));
+  if (!hint.empty()) err(fmt::format("  hint: {}\n", printable(hint)));
 }
 
 bool Console::out_is_terminal() const {

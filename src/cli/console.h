@@ -13,6 +13,10 @@ class Console {
   void out(std::string_view text) const;
   // Remarks and errors; a failure to write here is ignored.
   void err(std::string_view text) const;
+  // "octet: MESSAGE" and, if there is one, "  hint: HINT" to the standard error, as lines of their
+  // own. They quote names of files and users: control characters are shown, not sent to the
+  // terminal.
+  void say(std::string_view message, std::string_view hint = {}) const;
   // True when the stream is a terminal.
   bool out_is_terminal() const;
 

@@ -41,8 +41,7 @@ int run(const ParsedArgs& args, const Console& console) {
       std::chrono::steady_clock::now() - start;
   console.out(args.on("json") ? to_json(prepared.plan) + "\n" : explain(prepared.plan));
   if (args.on("timing")) console.err(fmt::format("planned in {:.2f} ms\n", elapsed.count()));
-  for (const std::string& failure : prepared.plan.failures)
-    console.err(fmt::format("octet: {}\n", failure));
+  for (const std::string& failure : prepared.plan.failures) console.say(failure);
   return prepared.plan.failures.empty() ? 0 : exit_status(Code::CannotRun);
 }
 

@@ -158,6 +158,7 @@ int run(const ParsedArgs& args, const Console& console) {
     throw_error(Code::BadInput, "--logprobs has nowhere to go without --json", "add --json");
   }
   Session session(args, model, 1);
+  session.print_notes(console);
   Request request = session.request(
       args, prompt_tokens(args, model, [&]() -> const Tokenizer& { return session.tokenizer(); }));
   request.top_logprobs = args.integer("logprobs").value_or(0);

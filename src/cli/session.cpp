@@ -1,5 +1,7 @@
 #include "cli/session.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <filesystem>
 #include <random>
@@ -105,11 +107,21 @@ Session::Session(const ParsedArgs& args, const std::string& model, int64_t seque
     tokenizer_ = tokenizer_of(model);
   }
   engine_ = std::make_unique<Engine>(std::move(prepared), *device_);
-  defaults_ =
-      generation_defaults(engine_->checkpoint().generation_config(), engine_->config().eos_ids);
+  const Checkpoint& checkpoint = engine_->checkpoint();
+  const ModelConfig& config = engine_->config();
+  try {
+    defaults_ =
+        generation_defaults(checkpoint.generation_config(), config.eos_ids, config.dims.vocab);
+  } catch (const Error& error) {
+    throw error.with(checkpoint.dir().string());
+  }
   if (defaults_.stop_ids.empty() && tokenizer_ && tokenizer_->eos()) {
     defaults_.stop_ids.push_back(*tokenizer_->eos());
   }
+}
+
+void Session::print_notes(const Console& console) const {
+  for (const std::string& note : defaults_.notes) console.say(fmt::format("note: {}", note));
 }
 
 const Tokenizer& Session::tokenizer() const {

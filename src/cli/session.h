@@ -25,10 +25,14 @@ class Session {
   Session(const ParsedArgs& args, const std::string& model, int64_t sequences);
 
   Engine& engine() { return *engine_; }
+  const Engine& engine() const { return *engine_; }
   // Throws BadInput when the model has none.
   const Tokenizer& tokenizer() const;
   // Null when the model has none: raw token ids can be run all the same.
   const Tokenizer* tokenizer_if_any() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+
+  // Prints what the checkpoint's defaults leave out, to the standard error.
+  void print_notes(const Console& console) const;
 
   // A request with the checkpoint's defaults and the flags' values over them. Throws BadInput
   // naming the flag.

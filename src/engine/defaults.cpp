@@ -12,48 +12,86 @@ namespace {
 
 using Json = nlohmann::json;
 
-double number(const Json& object, std::string_view key, double fallback, double min, double max) {
-  const auto it = object.find(key);
-  if (it == object.end() || it->is_null()) return fallback;
-  if (it->is_number() && it->get<double>() >= min && it->get<double>() <= max)
-    return it->get<double>();
-  throw_error(Code::BadInput,
-              fmt::format("generation_config.json: /{}: expected a number from {} to {}, got {}",
-                          key, min, max, it->dump()),
-              "mend or remove the file");
+[[noreturn]] void bad_field(std::string_view key, std::string_view expected, const Json& got) {
+  throw_error(
+      Code::BadInput,
+      fmt::format("generation_config.json: /{}: expected {}, got {}", key, expected, got.dump()),
+      "mend or remove the file");
 }
 
-void add_ids(const Json& value, std::vector<int32_t>& ids) {
-  for (const Json& id : value.is_array() ? value : Json::array({value})) {
-    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() > INT32_MAX) {
-      throw_error(Code::BadInput,
-                  fmt::format("generation_config.json: /eos_token_id: expected token ids, got {}",
-                              value.dump()),
-                  "mend or remove the file");
-    }
+// The field, or null when it is absent or null.
+const Json* find(const Json& object, std::string_view key) {
+  const auto it = object.find(key);
+  return it == object.end() || it->is_null() ? nullptr : &*it;
+}
+
+float number(const Json& object, std::string_view key, float fallback, double min, double max) {
+  const Json* value = find(object, key);
+  if (value == nullptr) return fallback;
+  if (value->is_number() && value->get<double>() >= min && value->get<double>() <= max)
+    return value->get<float>();
+  bad_field(key, fmt::format("a number from {} to {}", min, max), *value);
+}
+
+// top_k; -1 is written for "all" as 0 is.
+int32_t count(const Json& object, std::string_view key, int32_t fallback) {
+  constexpr int64_t kMost = 1 << 24;
+  const Json* value = find(object, key);
+  if (value == nullptr) return fallback;
+  const bool sound = value->is_number_integer() && value->get<double>() >= -1 &&
+                     value->get<double>() <= static_cast<double>(kMost);
+  if (!sound) bad_field(key, fmt::format("a whole number from -1 to {}", kMost), *value);
+  return std::max<int32_t>(0, value->get<int32_t>());
+}
+
+bool boolean(const Json& object, std::string_view key) {
+  const Json* value = find(object, key);
+  if (value != nullptr && !value->is_boolean()) bad_field(key, "true or false", *value);
+  return value != nullptr && value->get<bool>();
+}
+
+std::vector<int32_t> token_ids(const Json& object, std::string_view key) {
+  std::vector<int32_t> ids;
+  const Json* value = find(object, key);
+  if (value == nullptr) return ids;
+  for (const Json& id : value->is_array() ? *value : Json::array({*value})) {
+    if (!id.is_number_integer() || id.get<double>() < 0 || id.get<double>() > INT32_MAX)
+      bad_field(key, "token ids", *value);
     ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+// Adds the ids that the model can say; each of the others is a note.
+void add_stops(std::span<const int32_t> ids, std::string_view file, int64_t vocab,
+               GenerationDefaults& defaults) {
+  for (const int32_t id : ids) {
+    if (id < vocab) {
+      defaults.stop_ids.push_back(id);
+    } else {
+      defaults.notes.push_back(
+          fmt::format("{}: /eos_token_id: {} is outside the vocabulary of {} and ends no answer",
+                      file, id, vocab));
+    }
   }
 }
 
 }  // namespace
 
-GenerationDefaults generation_defaults(const Json* generation,
-                                       std::span<const int32_t> config_eos) {
+GenerationDefaults generation_defaults(const Json* generation, std::span<const int32_t> config_eos,
+                                       int64_t vocab) {
   GenerationDefaults defaults;
-  defaults.stop_ids.assign(config_eos.begin(), config_eos.end());
+  add_stops(config_eos, "config.json", vocab, defaults);
   if (generation != nullptr) {
     const Json& g = *generation;
-    const auto eos = g.find("eos_token_id");
-    if (eos != g.end() && !eos->is_null()) add_ids(*eos, defaults.stop_ids);
-    SamplingParams& s = defaults.sampling;
-    s.repetition_penalty = static_cast<float>(number(g, "repetition_penalty", 1, 1e-3, 1e3));
-    const auto sample = g.find("do_sample");
-    if (sample != g.end() && sample->is_boolean() && sample->get<bool>()) {
-      s.temperature = static_cast<float>(number(g, "temperature", 1, 0, 1e3));
-      s.top_p = static_cast<float>(number(g, "top_p", 1, 0, 1));
-      s.top_k = static_cast<int32_t>(number(g, "top_k", 50, 0, 1 << 24));
-      s.min_p = static_cast<float>(number(g, "min_p", 0, 0, 1));
-    }
+    add_stops(token_ids(g, "eos_token_id"), "generation_config.json", vocab, defaults);
+    SamplingParams given;  // read in any case: nonsense is nonsense whether or not it is used
+    given.temperature = number(g, "temperature", 1, 0, 1e3);
+    given.top_p = number(g, "top_p", 1, 0, 1);
+    given.top_k = count(g, "top_k", 50);
+    given.min_p = number(g, "min_p", 0, 0, 1);
+    if (boolean(g, "do_sample")) defaults.sampling = given;
+    defaults.sampling.repetition_penalty = number(g, "repetition_penalty", 1, 1e-3, 1e3);
   }
   std::sort(defaults.stop_ids.begin(), defaults.stop_ids.end());
   defaults.stop_ids.erase(std::unique(defaults.stop_ids.begin(), defaults.stop_ids.end()),

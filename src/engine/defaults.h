@@ -11,11 +11,14 @@ struct GenerationDefaults {
   SamplingParams sampling;  // greedy unless do_sample is true
   std::vector<int32_t>
       stop_ids;  // eos_token_id of generation_config.json and of config.json, each once
+  std::vector<std::string> notes;  // ids that are no stop_ids, for people
 };
 
 // `generation` may be null (no file). do_sample false or absent means greedy, as transformers
-// generates. Throws BadInput naming the field.
+// generates: temperature, top_p, top_k and min_p are then checked and not used; repetition_penalty
+// counts in both. Ids from `vocab` on are left out with a note. Throws BadInput naming the file and
+// the field for a value of another type or out of range.
 GenerationDefaults generation_defaults(const nlohmann::json* generation,
-                                       std::span<const int32_t> config_eos);
+                                       std::span<const int32_t> config_eos, int64_t vocab);
 
 }  // namespace octet

@@ -12,14 +12,17 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int64_t kVocab = 100;
 
 GenerationDefaults read(const json& generation, std::vector<int32_t> config_eos = {}) {
-  return generation_defaults(&generation, config_eos);
+  return generation_defaults(&generation, config_eos, kVocab);
 }
 
 TEST(GenerationDefaults, AreGreedyWithoutAFile) {
   const std::vector<int32_t> eos{2};
-  const GenerationDefaults defaults = generation_defaults(nullptr, eos);
+  const GenerationDefaults defaults = generation_defaults(nullptr, eos, kVocab);
   EXPECT_EQ(defaults.sampling.temperature, 0);
   EXPECT_THAT(defaults.stop_ids, ElementsAre(2));
 }
@@ -27,6 +30,28 @@ TEST(GenerationDefaults, AreGreedyWithoutAFile) {
 TEST(GenerationDefaults, AreGreedyUnlessSamplingIsOn) {
   EXPECT_EQ(read({{"temperature", 0.6}}).sampling.temperature, 0);
   EXPECT_EQ(read({{"do_sample", false}, {"temperature", 0.6}}).sampling.temperature, 0);
+}
+
+TEST(GenerationDefaults, WithoutSamplingOnlyThePenaltyCounts) {
+  const auto s = read({{"temperature", 0.6}, {"top_k", 5}, {"repetition_penalty", 1.2}}).sampling;
+  EXPECT_EQ(s.top_k, 0);
+  EXPECT_FLOAT_EQ(s.repetition_penalty, 1.2F);
+}
+
+TEST(GenerationDefaults, BothWordsForAllTokensAreTaken) {
+  EXPECT_EQ(read({{"do_sample", true}, {"top_k", -1}}).sampling.top_k, 0);
+  EXPECT_EQ(read({{"do_sample", true}, {"top_k", 0}}).sampling.top_k, 0);
+}
+
+TEST(GenerationDefaults, EndTokensOutsideTheVocabularyAreNoted) {
+  const GenerationDefaults defaults = read({{"eos_token_id", {99, 100}}}, {2, 4000});
+  EXPECT_THAT(defaults.stop_ids, ElementsAre(2, 99));
+  EXPECT_THAT(defaults.notes,
+              ElementsAre("config.json: /eos_token_id: 4000 is outside the vocabulary of 100 and "
+                          "ends no answer",
+                          "generation_config.json: /eos_token_id: 100 is outside the vocabulary of "
+                          "100 and ends no answer"));
+  EXPECT_THAT(read({{"eos_token_id", 99}}, {2}).notes, IsEmpty());
 }
 
 TEST(GenerationDefaults, TakeWhatTheFileSaysAndElseWhatTransformersDoes) {
@@ -55,6 +80,14 @@ TEST(GenerationDefaults, NonsenseIsRefusedByItsField) {
   };
   EXPECT_THAT(message({{"do_sample", true}, {"temperature", "hot"}}), HasSubstr("/temperature"));
   EXPECT_THAT(message({{"do_sample", true}, {"top_p", 1.5}}), HasSubstr("/top_p"));
+  EXPECT_THAT(message({{"do_sample", true}, {"top_k", 2.5}}), HasSubstr("/top_k"));
+  EXPECT_THAT(message({{"top_k", -2}}), HasSubstr("/top_k"));
+  EXPECT_THAT(message({{"do_sample", "yes"}}), HasSubstr("/do_sample: expected true or false"));
+  // Also where it would not be used.
+  EXPECT_THAT(message({{"temperature", "hot"}}),
+              HasSubstr("generation_config.json: /temperature: expected a number from 0 to 1000"));
+  EXPECT_THAT(message({{"do_sample", false}, {"min_p", -1}}), HasSubstr("/min_p"));
+  EXPECT_THAT(message({{"eos_token_id", uint64_t{1} << 63}}), HasSubstr("/eos_token_id"));
   EXPECT_THAT(message({{"repetition_penalty", 0}}), HasSubstr("/repetition_penalty"));
   EXPECT_THAT(message({{"eos_token_id", "two"}}), HasSubstr("/eos_token_id"));
   EXPECT_THAT(message({{"eos_token_id", {1, -4}}}), HasSubstr("-4"));

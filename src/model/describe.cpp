@@ -196,6 +196,13 @@ PlanRequest plan_request(const Checkpoint& checkpoint, const ModelConfig& config
     request.unsupported.push_back(
         fmt::format("cannot plan {}: expert layers (mixture of experts) are not computed", expert));
   }
+  for (const int32_t id : config.eos_ids) {
+    if (id < config.dims.vocab) continue;
+    request.notes.push_back(
+        fmt::format("config.json: /eos_token_id: {} is outside the vocabulary of {} and ends no "
+                    "answer",
+                    id, config.dims.vocab));
+  }
   if (unused_input_scale) {
     request.notes.push_back(
         "stored static input scales are not used: the config quantises no activations with them");

@@ -53,6 +53,17 @@ TEST(Describe, NormsOfHeadsAreTensorsWhereTheModelHasThem) {
   EXPECT_THAT(names(config_of(model)), Contains("model.layers.0.self_attn.q_norm.weight"));
 }
 
+TEST(Describe, AnEndTokenOutsideTheVocabularyIsANoteOfThePlan) {
+  const TinyFolder folder;
+  TinyCheckpoint checkpoint = tiny_model({});
+  checkpoint.config()["eos_token_id"] = {2, 100000};
+  checkpoint.write(folder.path());
+  const Prepared prepared = prepare(folder.path(), false, probe_cpu(), {});
+  EXPECT_THAT(prepared.plan.notes,
+              ElementsAre(AllOf(HasSubstr("config.json: /eos_token_id: 100000"),
+                                HasSubstr("outside the vocabulary of 512"))));
+}
+
 TEST(Describe, ExpertLayersAreListedAndThePlanRefusesThemByName) {
   const TinyFolder folder;
   tiny_model({}).write(folder.path());

@@ -121,6 +121,25 @@ TEST_F(Chat, AnErrorEndsOneMessageAndNotTheConversation) {
   EXPECT_EQ(terminal.wait(), 0);
 }
 
+TEST_F(Chat, AConversationOverTheContextSaysHowToGoOn) {
+  Terminal terminal({"chat", model(), "-n", "30", "--max-model-len", "60"});
+  terminal.expect("> ");
+  terminal.type("bread\r");
+  terminal.expect("\n");
+  terminal.expect("> ");
+  terminal.type("bread\r");
+  terminal.expect("octet: the conversation has ");
+  terminal.expect("/clear");
+  terminal.expect("> ");
+  terminal.type("/clear\r");
+  terminal.expect("> ");
+  terminal.type("bread\r");
+  terminal.expect(answer_to("bread", "30"));
+  terminal.expect("> ");
+  terminal.type(Terminal::kCtrlD);
+  EXPECT_EQ(terminal.wait(), 0);
+}
+
 TEST_F(Chat, AnswersLinesOfAPipe) {
   const Ran ran = run_octet({"chat", model(), "-n", "12"}, {.input = "bread\n/exit\nwater\n"});
   EXPECT_EQ(ran.status, 0) << ran.err;

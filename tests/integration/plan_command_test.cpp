@@ -304,6 +304,27 @@ TEST(PlanCommand, PlansForAProfileAndSaysWhenItDoesNotFit) {
   EXPECT_TRUE(data["linear"][0]["kernel"].is_string());
 }
 
+TEST(PlanCommand, NamesOfFilesDoNotReachTheTerminalAsTheyAre) {
+  const TinyFolder folder;
+  const std::string path = (folder.path() / "device.json").string();
+  json profile = json::parse(run_octet({"probe", "--json"}).out);
+  profile["name"] = "evil\x1b[31m\n\xc2\x9b name";
+  write_bytes(path, profile.dump());
+  const Ran ran = plan({kDynamic, "--device", path});
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("\"evil\\x1b[31m\\x0a\\u009b name\""),
+                             Not(HasSubstr("\x1b")), Not(HasSubstr("\xc2\x9b"))));
+  EXPECT_EQ(plan_json({kDynamic, "--device", path})["device"]["name"], profile["name"]);
+  const Ran failed = plan({kDynamic, "--device", path, "--max-model-len", "1g"}, 3);
+  EXPECT_THAT(failed.err, AllOf(HasSubstr("evil\\x1b[31m"), Not(HasSubstr("\x1b"))));
+
+  // A folder whose name is no UTF-8: JSON is UTF-8 all the same.
+  const auto odd = folder.path() / "odd\xff\x1b[1m";
+  std::filesystem::copy(kDynamic, odd);
+  EXPECT_THAT(plan({odd.string()}).out,
+              AllOf(HasSubstr("\\x1b[1m: Llama"), Not(HasSubstr("\x1b"))));
+  EXPECT_EQ(plan_json({odd.string()})["model"], "odd\xef\xbf\xbd\x1b[1m");
+}
+
 TEST(PlanCommand, ShortensTheContextToWhatFits) {
   const TinyFolder folder;
   const std::string path = (folder.path() / "device.json").string();

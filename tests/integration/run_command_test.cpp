@@ -179,6 +179,18 @@ TEST_F(RunCommand, TheGenerationConfigGivesDefaultsThatFlagsReplace) {
   EXPECT_EQ(answer({"--top-k", "1", "--seed", "1"}), greedy);
 }
 
+TEST_F(RunCommand, EndTokensOutsideTheVocabularyAreNotedAndTheAnswerComes) {
+  const TinyFolder other;
+  write_small_model(other.path() / "model");
+  write_bytes(other.path() / "model" / "generation_config.json", R"({"eos_token_id": [7, 4000]})");
+  const Words words{"run", (other.path() / "model").string(), "-p", "bread", "-n", "2"};
+  const Ran ran = run_octet(words);
+  EXPECT_EQ(ran.status, 0) << describe_run(words, ran);
+  EXPECT_EQ(ran.err,
+            "octet: note: generation_config.json: /eos_token_id: 4000 is outside the vocabulary of "
+            "400 and ends no answer\n");
+}
+
 TEST_F(RunCommand, TheSeedDecidesTheAnswer) {
   const auto drawn = [](const char* seed) {
     return tokens({"-p", "bread", "-n", "12", "--temperature", "2", "--seed", seed});
