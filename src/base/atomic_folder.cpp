@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void throw_environment(std::string_view verb, const fs::path& path,
                                     const std::string& reason) {
-  throw_error(Code::Environment, fmt::format("cannot {} {}: {}", verb, path.string(), reason));
+  throw_error(Code::Environment, fmt::format("cannot {} {}: {}", verb, path.string(), reason),
+              "check the space and the permissions of the disk");
 }
 
 // Flushes a folder's own entries, so that a rename survives a power cut. File systems that cannot
@@ -48,21 +49,28 @@ fs::path sibling(const fs::path& target, std::string_view word) {
 AtomicFolder::AtomicFolder(const fs::path& target, Existing existing)
     : target_(without_slash(target)), existing_(existing) {
   if (!target_.has_filename() || target_.filename() == "." || target_.filename() == "..") {
-    throw_error(Code::BadInput, fmt::format("output folder \"{}\" has no name", target_.string()));
+    throw_error(Code::BadInput, fmt::format("output folder \"{}\" has no name", target_.string()),
+                "name a folder that is not there yet, or an empty one");
   }
   std::error_code error;
   const fs::file_status status = fs::status(target_, error);
   if (fs::exists(status) && !fs::is_directory(status)) {
     throw_error(Code::BadInput,
-                fmt::format("output {} is a file, expected a folder", target_.string()));
+                fmt::format("output {} is a file, expected a folder", target_.string()),
+                "name another folder, or remove the file first");
   }
   if (fs::is_directory(status) && existing == Existing::Refuse && !fs::is_empty(target_, error)) {
     throw_error(Code::BadInput,
                 fmt::format("output folder {} exists and is not empty", target_.string()),
                 "name another folder, or remove this one first");
   }
-  fs::create_directories(parent_of(target_), error);
-  if (error) throw_environment("make", parent_of(target_), error.message());
+  const fs::path parent = parent_of(target_);
+  if (!fs::is_directory(parent, error)) {
+    throw_error(
+        Code::BadInput,
+        fmt::format("output folder {}: there is no folder {}", target_.string(), parent.string()),
+        fmt::format("mkdir -p '{}', or name a folder that is there", parent.string()));
+  }
   const fs::path work = sibling(target_, "partial");
   fs::remove_all(work, error);
   if (!fs::create_directory(work, error)) {

@@ -18,8 +18,8 @@ enum class Existing : uint8_t {
 //   out.commit();
 class AtomicFolder {
  public:
-  // Throws BadInput when `target` exists, is not an empty folder and `existing` is Refuse, or is a
-  // file; Environment when the folder cannot be made.
+  // Throws BadInput when `target` exists, is not an empty folder and `existing` is Refuse, is a
+  // file, or would lie in a folder that does not exist; Environment when the folder cannot be made.
   AtomicFolder(const std::filesystem::path& target, Existing existing);
   AtomicFolder(AtomicFolder&& other) noexcept;
   AtomicFolder& operator=(AtomicFolder&&) = delete;

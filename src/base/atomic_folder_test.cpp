@@ -57,10 +57,22 @@ TEST_F(AtomicFolderTest, AMovedFromFolderRemovesNothing) {
   EXPECT_TRUE(fs::exists(dir_ / "model" / "a"));
 }
 
-TEST_F(AtomicFolderTest, MakesTheParentsAndTakesATrailingSlash) {
-  AtomicFolder out(dir_ / "x" / "y" / "model/", Existing::Refuse);
+TEST_F(AtomicFolderTest, TakesATrailingSlash) {
+  AtomicFolder out(dir_ / "model/", Existing::Refuse);
   out.commit();
-  EXPECT_TRUE(fs::is_directory(dir_ / "x" / "y" / "model"));
+  EXPECT_TRUE(fs::is_directory(dir_ / "model"));
+}
+
+TEST_F(AtomicFolderTest, MakesNoParents) {
+  try {
+    const AtomicFolder out(dir_ / "x" / "y" / "model", Existing::Refuse);
+    FAIL() << "made its parents";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::BadInput);
+    EXPECT_NE(e.hint().find("mkdir -p '" + (dir_ / "x" / "y").string() + "'"), std::string::npos)
+        << e.hint();
+  }
+  EXPECT_EQ(entries(), 0U);
 }
 
 TEST_F(AtomicFolderTest, AnEmptyTargetIsFilled) {

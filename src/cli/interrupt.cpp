@@ -55,20 +55,41 @@ void InterruptScope::clear() {
   }
 }
 
-InterruptScope::InterruptScope() : before_flag_(interrupted()) {
+InterruptScope::InterruptScope(Signals signals) : before_flag_(interrupted()) {
   make_pipe();
   clear();
+  handle(handlers_[0], SIGINT);
+  if (signals == Signals::CtrlC) return;
+  handle(handlers_[1], SIGTERM);
+  handle(handlers_[2], SIGHUP);
+}
+
+void InterruptScope::handle(Handler& handler, int signal) {
   struct sigaction action = {};
   action.sa_handler = note_interrupt;
   sigemptyset(&action.sa_mask);
   action.sa_flags = 0;  // no SA_RESTART: a read that waits for input must return
-  if (sigaction(SIGINT, &action, &before_) != 0) {
-    throw_error(Code::Environment, fmt::format("cannot handle SIGINT: {}", std::strerror(errno)));
+  if (sigaction(signal, nullptr, &handler.before) == 0) {
+    if (signal != SIGINT && handler.before.sa_handler == SIG_IGN) return;
+    if (sigaction(signal, &action, nullptr) == 0) {
+      handler.signal = signal;
+      return;
+    }
+  }
+  const int error = errno;
+  restore();
+  throw_error(Code::Environment,
+              fmt::format("cannot handle signal {}: {}", signal, std::strerror(error)));
+}
+
+void InterruptScope::restore() noexcept {
+  for (const Handler& handler : handlers_) {
+    if (handler.signal != 0) sigaction(handler.signal, &handler.before, nullptr);
   }
 }
 
 InterruptScope::~InterruptScope() {
-  sigaction(SIGINT, &before_, nullptr);
+  restore();
   clear();
   if (before_flag_) note_interrupt(SIGINT);
 }

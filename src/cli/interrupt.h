@@ -2,6 +2,7 @@
 // Ctrl-C as a question the program asks, instead of its death.
 #include <signal.h>
 
+#include <array>
 #include <atomic>
 
 namespace octet {
@@ -9,10 +10,14 @@ namespace octet {
 // While one lives, SIGINT sets a flag and interrupts blocking system calls (EINTR) instead of
 // ending the process; the handler that was there before returns with the destructor. Scopes nest:
 // a new one begins without an interrupt, and the outer one does not see the inner one's.
+// AnyEnd does the same with SIGTERM and SIGHUP, for work that must be undone when it is stopped;
+// where the process was started to ignore one of these two (nohup), it still does.
 // Thread: make and destroy scopes on one thread; ask from any.
 class InterruptScope {
  public:
-  InterruptScope();
+  enum class Signals { CtrlC, AnyEnd };
+
+  explicit InterruptScope(Signals signals = Signals::CtrlC);
   ~InterruptScope();
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
@@ -29,7 +34,15 @@ class InterruptScope {
   static int wake_descriptor();
 
  private:
-  struct sigaction before_ = {};
+  struct Handler {
+    int signal = 0;  // 0: none was set
+    struct sigaction before = {};
+  };
+
+  void handle(Handler& handler, int signal);
+  void restore() noexcept;
+
+  std::array<Handler, 3> handlers_;
   bool before_flag_;
 };
 

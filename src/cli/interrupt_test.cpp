@@ -45,6 +45,44 @@ TEST(Interrupt, GivesTheFormerHandlerBack) {
   sigaction(SIGINT, &before, nullptr);
 }
 
+TEST(Interrupt, TakesOtherEndsOnlyWhenAskedTo) {
+  struct sigaction mine = {};
+  mine.sa_handler = outer_handler;
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    sigaction(signal, &mine, &before);
+    outer_calls = 0;
+    {
+      InterruptScope scope;
+      std::raise(signal);
+      EXPECT_EQ(outer_calls, 1);
+      EXPECT_FALSE(InterruptScope::interrupted());
+    }
+    {
+      InterruptScope scope(InterruptScope::Signals::AnyEnd);
+      std::raise(signal);
+      EXPECT_EQ(outer_calls, 1);
+      EXPECT_TRUE(InterruptScope::interrupted());
+    }
+    std::raise(signal);
+    EXPECT_EQ(outer_calls, 2);
+    sigaction(signal, &before, nullptr);
+  }
+}
+
+TEST(Interrupt, LeavesIgnoredEndsIgnored) {
+  struct sigaction ignore = {};
+  struct sigaction before = {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGHUP, &ignore, &before);
+  {
+    InterruptScope scope(InterruptScope::Signals::AnyEnd);
+    std::raise(SIGHUP);
+    EXPECT_FALSE(InterruptScope::interrupted());
+  }
+  sigaction(SIGHUP, &before, nullptr);
+}
+
 TEST(Interrupt, NestedScopesDoNotMixTheirInterrupts) {
   InterruptScope outer;
   std::raise(SIGINT);

@@ -1,6 +1,10 @@
 // octet quantize: a bf16 checkpoint to FP8.
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include "base/atomic_folder.h"
+#include "base/printable.h"
 #include "cli/command_list.h"
 #include "cli/interrupt.h"
 #include "cli/plan_flags.h"
@@ -19,7 +23,8 @@ const CommandSpec kSpec{
     .summary = "Make an FP8 checkpoint (compressed-tensors) of a bf16, f16 or f32 one",
     .description =
         "Codes and scales are those of llm-compressor, to the bit. The output folder appears whole "
-        "or not at all.",
+        "or not at all; it must not exist or be empty, the folder around it must exist, and it may "
+        "not lie inside the checkpoint that is read.",
     .positionals = {{.name = "in", .help = "folder of the checkpoint to read", .path = true},
                     {.name = "out", .help = "folder to make", .path = true}},
     .flags = {{.name = "scheme",
@@ -53,7 +58,27 @@ const CommandSpec kSpec{
                   "static input scales"}},
 };
 
-// Ends the command after Ctrl-C; what was written so far goes away on the way out.
+// Throws BadInput when the output would mix with the files that are read, and what AtomicFolder
+// says of it; done first, since calibrating takes long.
+void check_output(const std::string& in, const std::string& out) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::weakly_canonical(folder_of(in), error);
+  // "x/" has an empty last component, which would hide that it is x.
+  const fs::path target = fs::weakly_canonical(fs::path(out) / ".", error).lexically_normal();
+  const fs::path inside = target.lexically_relative(folder / "");
+  if (error || inside.empty() || *inside.begin() == "..") {
+    const AtomicFolder possible(out, Existing::Refuse);
+    return;
+  }
+  throw_error(Code::BadInput,
+              fmt::format("output folder {} {} the checkpoint {} that is read", out,
+                          inside == "." ? "is" : "lies inside", in),
+              "name a folder beside it");
+}
+
+// Ends the command after Ctrl-C, SIGTERM or SIGHUP; what was written so far goes away on the way
+// out.
 void stop_if_interrupted() {
   if (InterruptScope::interrupted())
     throw_error(Code::Interrupted, "interrupted; no output was made");
@@ -82,7 +107,7 @@ std::vector<float> calibrated_amax(const ParsedArgs& args, const std::string& mo
 }
 
 int run(const ParsedArgs& args, const Console& console) {
-  const InterruptScope interrupt;
+  const InterruptScope interrupt(InterruptScope::Signals::AnyEnd);
   const std::string in = *args.argument("in");
   DeviceInfo info = probe_cpu();
   if (const auto threads = args.integer("threads")) info.threads = static_cast<int>(*threads);
@@ -94,6 +119,7 @@ int run(const ParsedArgs& args, const Console& console) {
                 "only fp8-static calibrates");
   }
   const Checkpoint input = Checkpoint::open(in);
+  check_output(in, *args.argument("out"));
   job.input = &input;
   job.output = *args.argument("out");
   if (job.form->calibrated()) job.input_amax = calibrated_amax(args, in, info);
@@ -105,8 +131,8 @@ int run(const ParsedArgs& args, const Console& console) {
   });
   bar.finish();
   console.out(fmt::format("{}: {} linear layers in {}, {} tensors as they were; {} from {}\n",
-                          job.output.string(), done.quantised, job.form->name, done.copied,
-                          human_bytes(done.bytes_out), human_bytes(done.bytes_in)));
+                          printable(job.output.string()), done.quantised, job.form->name,
+                          done.copied, human_bytes(done.bytes_out), human_bytes(done.bytes_in)));
   return 0;
 }
 

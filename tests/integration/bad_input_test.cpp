@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <limits>
 
@@ -300,6 +301,62 @@ TEST_F(BadQuantize, AnExistingFolderIsKept) {
   EXPECT_THAT(quantize({}, 2).err, HasSubstr("out"));
   EXPECT_EQ(read_bytes(fs::path(out()) / "mine"), "precious");
   EXPECT_THAT(left(), testing::ElementsAre("model", "out"));
+}
+
+TEST_F(BadQuantize, AnOutputInsideTheInputIsRefused) {
+  const std::string in = model().string();
+  const size_t files = static_cast<size_t>(std::distance(fs::directory_iterator(in), {}));
+  for (const std::string& to :
+       {in, in + "/", in + "/out", in + "/../model/out", in + "/a/../b/c"}) {
+    EXPECT_THAT(fails({"quantize", in, to}, 2).err,
+                AllOf(HasSubstr("the checkpoint " + in), HasSubstr("name a folder beside it")))
+        << to;
+  }
+  fs::create_directory_symlink(model(), folder_.path() / "link");
+  const std::string linked = (folder_.path() / "link").string();
+  EXPECT_THAT(fails({"quantize", in, linked + "/out"}, 2).err, HasSubstr("lies inside"));
+  EXPECT_THAT(fails({"quantize", weights().string(), in + "/out"}, 2).err,
+              HasSubstr("lies inside"));
+  EXPECT_EQ(static_cast<size_t>(std::distance(fs::directory_iterator(in), {})), files);
+  // A name that only begins alike is another folder.
+  const Words words{"quantize", in, in + "-FP8"};
+  const Ran ran = run_octet(words);
+  EXPECT_EQ(ran.status, 0) << describe_run(words, ran);
+}
+
+TEST_F(BadQuantize, AMissingFolderAroundTheOutputIsNotMade) {
+  const std::string to = (folder_.path() / "no" / "such" / "out").string();
+  EXPECT_THAT(fails({"quantize", model().string(), to}, 2).err, HasSubstr("hint: mkdir -p '"));
+  EXPECT_THAT(left(), testing::ElementsAre("model"));
+}
+
+TEST_F(BadQuantize, EverySignalToEndLeavesNothing) {
+  TinyModel tiny = small_model(tiny_plain());
+  tiny.vocab = 40000;  // a table that takes long enough to be caught
+  fs::remove_all(model());
+  write(tiny_model(tiny));
+  const auto begun = [this] {
+    return std::any_of(fs::directory_iterator(folder_.path()), {}, [](const auto& entry) {
+      return entry.path().filename().string().starts_with(".out.partial-");
+    });
+  };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    int stopped = 0;
+    // A run that was done before the signal came is whole; then it is tried again.
+    for (int tries = 0; tries < 50 && stopped == 0; ++tries) {
+      const Words words{"quantize", model().string(), out()};
+      const Ran ran = run_octet(words, {.signal = signal, .when = begun});
+      if (ran.status == 0) {
+        fs::remove_all(out());
+        continue;
+      }
+      ++stopped;
+      EXPECT_EQ(ran.status, 130) << signal << ": " << describe_run(words, ran);
+      EXPECT_THAT(ran.err, HasSubstr("interrupted")) << signal;
+      EXPECT_THAT(left(), testing::ElementsAre("model")) << signal;
+    }
+    EXPECT_EQ(stopped, 1) << signal;
+  }
 }
 
 TEST_F(BadQuantize, AFileInTheWayIsKept) {

@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <stdexcept>
+#include <thread>
 
 namespace octet {
 namespace {
@@ -48,7 +50,7 @@ struct Pipe {
     if (file < 0) _exit(126);
     dup2(file, STDOUT_FILENO);
   }
-  signal(SIGPIPE, SIG_DFL);
+  for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
   if (options.max_file_bytes) {
     // Ignored, the signal becomes EFBIG from write(), as ENOSPC comes from a full disk.
     signal(SIGXFSZ, SIG_IGN);
@@ -105,7 +107,17 @@ Ran run_octet(const std::vector<std::string>& words, const RunOptions& options) 
   out.close_write();
   err.close_write();
   Ran ran;
+  std::atomic<bool> ended{false};
+  std::thread watcher([&] {
+    while (options.when && !ended) {
+      if (!options.when()) continue;
+      kill(child, options.signal);
+      return;
+    }
+  });
   exchange(in, out, err, options.input, ran);
+  ended = true;
+  watcher.join();  // before the child is waited for: its number is its own until then
   int wait_status = 0;
   while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
   }

@@ -1,6 +1,7 @@
 #pragma once
 // Runs the program under test as its users do: as a process.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ struct RunOptions {
   std::string input = {};                       // of its standard input
   std::optional<uint64_t> max_file_bytes = {};  // writes past it fail, as on a full disk
   std::optional<std::string> output_path = {};  // the standard output goes to this file instead
+  int signal = 0;                               // sent once `when` says true; it is asked all along
+  std::function<bool()> when = {};
 };
 
 // Runs `octet WORDS...` to its end.
