@@ -90,10 +90,15 @@ std::vector<KernelRow> kernel_rows() {
 std::string kernels_text(const std::vector<KernelRow>& rows) {
   size_t width = 0;
   for (const KernelRow& row : rows) width = std::max(width, row.name.size());
-  std::string out;
+  constexpr std::string_view kPreference = "preference";  // within an operation, higher is first
+  const auto line = [&](std::string_view name, const auto& preference, std::string_view words) {
+    return fmt::format("{:{}}  {:>{}}  {}\n", name, width, preference, kPreference.size(), words);
+  };
+  std::string out = line("kernel", kPreference, "needs and takes");
+  out += line(std::string(width, '-'), std::string(kPreference.size(), '-'), std::string(15, '-'));
   for (const KernelRow& row : rows) {
-    out += fmt::format("{:{}}  {:>3}  needs {}\n{:{}}       takes {}\n", row.name, width,
-                       row.preference, row.needs, "", width, row.takes);
+    out += line(row.name, row.preference, "needs " + row.needs);
+    out += line("", "", "takes " + row.takes);
   }
   return out;
 }

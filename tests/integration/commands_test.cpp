@@ -93,6 +93,16 @@ TEST(Commands, KernelsListsTheCatalogueThreeWays) {
   EXPECT_TRUE(names.contains("cpu.linear.w8a16.f8.avx2"));
 }
 
+TEST(Commands, TheTableOfKernelsHasAHeading) {
+  const std::string out = run_octet({"kernels"}).out;
+  const std::string heading = out.substr(0, out.find('\n'));
+  EXPECT_THAT(heading, AllOf(HasSubstr("kernel"), HasSubstr("preference"), HasSubstr("takes")));
+  // Its columns are those of the lines below.
+  const size_t row = out.find("cpu.linear.w8a8.f8.ref");
+  ASSERT_NE(row, std::string::npos);
+  EXPECT_EQ(out.find("needs", row) - row, heading.find("needs"));
+}
+
 TEST(Commands, TheProbeIsAProfile) {
   const Ran ran = run_octet({"probe", "--json"});
   ASSERT_EQ(ran.status, 0);
