@@ -7,6 +7,8 @@
 #include <utf8proc.h>
 
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/interrupt.h"
@@ -75,6 +77,7 @@ struct HistoryDeleter {
 struct EditState {
   std::wstring prompt;
   bool interrupted = false;
+  std::optional<char> pending = {};  // a byte that ended a broken character
   std::FILE* input = nullptr;
   std::FILE* output = nullptr;
 };
@@ -85,8 +88,16 @@ EditState& state_of(EditLine* edit) {
   return *static_cast<EditState*>(data);
 }
 
+bool is_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
 // One byte of the terminal: 1, 0 at its end, -1 when it is gone or an interrupt came first.
 int read_byte(EditState& state, char* byte) {
+  if (state.pending) {
+    *byte = *std::exchange(state.pending, std::nullopt);
+    return 1;
+  }
   pollfd waiting[2] = {{fileno(state.input), POLLIN, 0},
                        {InterruptScope::wake_descriptor(), POLLIN, 0}};
   while (poll(waiting, 2, -1) < 0) {
@@ -101,7 +112,8 @@ size_t utf8_length(unsigned char lead) {
   return lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 1;
 }
 
-// Called by libedit for each character (EL_GETCFN). Bytes that are no UTF-8 become U+FFFD.
+// Called by libedit for each character (EL_GETCFN). Bytes that are no UTF-8 become U+FFFD; the key
+// after a character that was cut short (as Latin-1 text looks) is a key of its own.
 int read_character(EditLine* edit, wchar_t* character) {
   EditState& state = state_of(edit);
   std::string bytes;
@@ -109,6 +121,10 @@ int read_character(EditLine* edit, wchar_t* character) {
     char byte = 0;
     const int got = read_byte(state, &byte);
     if (got <= 0) return got;
+    if (!bytes.empty() && !is_continuation(byte)) {
+      state.pending = byte;
+      break;
+    }
     bytes += byte;
   } while (bytes.size() < utf8_length(static_cast<unsigned char>(bytes[0])));
   *character = to_wide(bytes)[0];

@@ -160,6 +160,30 @@ TEST(LineEditorTerminal, TakesUtf8WhateverTheLocale) {
   }
 }
 
+TEST(LineEditorTerminal, ReplacesBytesThatAreNoUtf8AndStillTakesTheKeysAfterThem) {
+  Session session;
+  session.expect("ask> ");
+  session.type("caf\xe9\r");  // Latin-1: the first byte of three in UTF-8
+  session.expect("<text[caf\xef\xbf\xbd]>");
+  session.expect("ask> ");
+  session.type(
+      "\xf0\xe9\xff \xc3\xa4\x80\r");  // cut short twice, never a byte of UTF-8; a stray one
+  session.expect("<text[\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd \xc3\xa4\xef\xbf\xbd]>");
+  session.expect("ask> ");
+  session.type("\xe9\x7fok\r");  // backspace removes it
+  session.expect("<text[ok]>");
+  session.expect("ask> ");
+  session.type("\xe9\x03");
+  session.expect("<interrupted>");
+  session.expect("ask> ");
+  session.type("\xe9");
+  session.interrupt();
+  session.expect("<interrupted>");
+  session.expect("ask> ");
+  session.type("next\r");
+  session.expect("<text[next]>");
+}
+
 TEST(LineEditorTerminal, RecallsLinesOfThisAndFormerSessions) {
   const TempPath history("octet_line_editor_history");
   {

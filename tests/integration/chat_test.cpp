@@ -140,6 +140,17 @@ TEST_F(Chat, AConversationOverTheContextSaysHowToGoOn) {
   EXPECT_EQ(terminal.wait(), 0);
 }
 
+TEST_F(Chat, Latin1IsReplacedAndEnterStillWorks) {
+  Terminal terminal({"chat", model(), "-n", "12"});
+  terminal.expect("> ");
+  terminal.type("br\xe9\r");
+  terminal.expect("\n");
+  terminal.expect(answer_to("br\xef\xbf\xbd", "12"));
+  terminal.expect("> ");
+  terminal.type(Terminal::kCtrlD);
+  EXPECT_EQ(terminal.wait(), 0);
+}
+
 TEST_F(Chat, AnswersLinesOfAPipe) {
   const Ran ran = run_octet({"chat", model(), "-n", "12"}, {.input = "bread\n/exit\nwater\n"});
   EXPECT_EQ(ran.status, 0) << ran.err;
