@@ -176,10 +176,6 @@ TEST(LineEditorTerminal, ReplacesBytesThatAreNoUtf8AndStillTakesTheKeysAfterThem
   session.type("\xe9\x03");
   session.expect("<interrupted>");
   session.expect("ask> ");
-  session.type("\xe9");
-  session.interrupt();
-  session.expect("<interrupted>");
-  session.expect("ask> ");
   session.type("next\r");
   session.expect("<text[next]>");
 }
