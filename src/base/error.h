@@ -57,6 +57,12 @@ class Error : public std::exception {
     return {code_, fmt::format("{}: {}", context, message_), hint_};
   }
 
+  // The same error with `hint` as its next step, unless it has one: what a caller knows and the
+  // place of the error did not.
+  Error or_hint(std::string_view hint) const {
+    return hint_.empty() ? Error(code_, message_, std::string(hint)) : *this;
+  }
+
  private:
   Code code_;
   std::string message_;

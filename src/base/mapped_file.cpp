@@ -18,7 +18,9 @@ namespace {
 [[noreturn]] void throw_errno(const std::filesystem::path& path, std::string_view verb, int error) {
   const bool absent = error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG;
   throw_error(absent ? Code::BadInput : Code::Environment,
-              fmt::format("cannot {} {}: {}", verb, path.string(), std::strerror(error)));
+              fmt::format("cannot {} {}: {}", verb, path.string(), std::strerror(error)),
+              absent ? "check the spelling of the path"
+                     : "check the permissions of the file and of its folder, and the disk");
 }
 
 // A descriptor of a regular file and its size. The stat comes first: opening a pipe would block.
@@ -26,7 +28,8 @@ std::pair<int, uint64_t> open_regular(const std::filesystem::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) throw_errno(path, "open", errno);
   if (!S_ISREG(status.st_mode)) {
-    throw_error(Code::BadInput, fmt::format("{} is not a regular file", path.string()));
+    throw_error(Code::BadInput, fmt::format("{} is not a regular file", path.string()),
+                "name a file; what comes from a pipe is saved to one first");
   }
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw_errno(path, "open", errno);
@@ -95,7 +98,8 @@ void RandomAccessFile::read(uint64_t offset, std::span<std::byte> out) const {
     if (n == 0) {
       throw_error(Code::Environment,
                   fmt::format("{} ends at byte {}, expected {} bytes at {}", path_.string(),
-                              offset + done, out.size(), offset));
+                              offset + done, out.size(), offset),
+                  "the file became shorter while it was read: try again when nothing writes to it");
     }
     done += static_cast<size_t>(n);
   }
@@ -104,8 +108,10 @@ void RandomAccessFile::read(uint64_t offset, std::span<std::byte> out) const {
 std::string read_text_file(const std::filesystem::path& path, uint64_t max_bytes) {
   const RandomAccessFile file(path);
   if (file.size() > max_bytes) {
-    throw_error(Code::BadInput, fmt::format("{} has {} bytes, expected at most {}", path.string(),
-                                            file.size(), max_bytes));
+    throw_error(
+        Code::BadInput,
+        fmt::format("{} has {} bytes, expected at most {}", path.string(), file.size(), max_bytes),
+        "check that this is the right file");
   }
   std::string text(file.size(), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));

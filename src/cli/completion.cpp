@@ -11,8 +11,10 @@ std::string completion_script(const ProgramSpec& program, std::string_view shell
   if (shell == "bash") return bash_completion(program);
   if (shell == "zsh") return zsh_completion(program);
   if (shell == "fish") return fish_completion(program);
-  throw_error(Code::BadInput, fmt::format("completion knows {}, got '{}'",
-                                          fmt::join(completion_shells(), ", "), shell));
+  throw_error(
+      Code::BadInput,
+      fmt::format("completion knows {}, got '{}'", fmt::join(completion_shells(), ", "), shell),
+      "'octet completion bash' is what most shells of Linux read");
 }
 
 }  // namespace octet

@@ -158,7 +158,7 @@ class ArgsBuilder {
       return std::move(args_);
     }
     for (const auto& [name, values] : args_.values_) {
-      for (const std::string& value : values) check_value(args_.flag(name), value);
+      for (const std::string& value : values) check_given(args_.flag(name), value);
     }
     for (const Positional& one : spec_.positionals) place(one);
     if (next_ < words_.size()) throw_extra();
@@ -215,6 +215,14 @@ class ArgsBuilder {
     if (!taken.empty()) args_.arguments_[std::string(one.name)] = std::move(taken);
   }
 
+  void check_given(const Flag& flag, const std::string& value) const {
+    try {
+      check_value(flag, value);
+    } catch (const Error& error) {
+      throw error.or_hint(help_hint(spec_));
+    }
+  }
+
   void check_word(const Positional& one, const std::string& word) const {
     const auto& choices = one.choices;
     if (choices.empty() || std::find(choices.begin(), choices.end(), word) != choices.end()) return;
@@ -222,7 +230,7 @@ class ArgsBuilder {
     throw_error(Code::BadInput,
                 fmt::format("{} of 'octet {}' is one of {}, got '{}'", positional_word(one),
                             spec_.name, fmt::join(choices, ", "), word),
-                found ? fmt::format("did you mean {}?", *found) : std::string());
+                found ? fmt::format("did you mean {}?", *found) : help_hint(spec_));
   }
 
   [[noreturn]] void throw_extra() const {

@@ -32,7 +32,8 @@ void make_pipe() {
   if (wake_read >= 0) return;
   int ends[2];
   if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
-    throw_error(Code::Environment, fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    throw_error(Code::Environment, fmt::format("cannot make a pipe: {}", std::strerror(errno)),
+                "`ulimit -n` shows how many files a program may open");
   }
   wake_read = ends[0];
   wake_write = ends[1];

@@ -33,14 +33,16 @@ bool LineEditor::Reader::fill() {
   // An interrupted poll is asked again: the descriptor then says whether it was Ctrl-C.
   while (poll(waiting, 2, -1) < 0) {
     if (errno != EINTR) {
-      throw_error(Code::Environment, fmt::format("cannot wait: {}", std::strerror(errno)));
+      throw_error(Code::Environment, fmt::format("cannot wait: {}", std::strerror(errno)),
+                  "the standard input must be a terminal, a file or a pipe");
     }
   }
   if (waiting[1].revents != 0) return false;
   char bytes[4096];
   const ssize_t got = ::read(waiting[0].fd, bytes, sizeof bytes);
   if (got < 0 && errno != EINTR) {
-    throw_error(Code::Environment, fmt::format("cannot read input: {}", std::strerror(errno)));
+    throw_error(Code::Environment, fmt::format("cannot read input: {}", std::strerror(errno)),
+                "the standard input must be a terminal, a file or a pipe");
   }
   at_end_ = got == 0;
   if (got > 0) buffer_.append(bytes, static_cast<size_t>(got));

@@ -187,7 +187,9 @@ class LineEditor::Terminal : public LineEditor::Reader {
     state_.output = options_.output;
     edit_.reset(el_init("octet", options_.input, options_.output, stderr));
     recall_.reset(history_winit());
-    if (!edit_ || !recall_) throw_error(Code::Environment, "cannot set up line editing");
+    if (!edit_ || !recall_)
+      throw_error(Code::Environment, "cannot set up line editing",
+                  "with TERM=dumb lines are read without editing");
     el_wset(edit_.get(), EL_CLIENTDATA, &state_);
     el_wset(edit_.get(), EL_PROMPT, prompt_of);
     el_wset(edit_.get(), EL_GETCFN, read_character);

@@ -21,7 +21,11 @@ DeviceInfo read_profile(const std::string& path) {
                             error.message()),
                 "`octet probe --json > FILE` writes a profile; devices of this program: cpu");
   }
-  return device_info_from_json(text, path);
+  try {
+    return device_info_from_json(text, path);
+  } catch (const Error& error) {
+    throw error.or_hint("`octet probe --json > FILE` writes a sound profile to begin with");
+  }
 }
 
 }  // namespace

@@ -97,6 +97,24 @@ struct Checkpoint::Impl {
   const std::byte* aligned_copy(const TensorEntry& entry, const std::byte* data) const;
 };
 
+namespace {
+
+// Runs one step of opening; its errors get `hint` unless they have one.
+template <class Step>
+auto hinted(std::string_view hint, const Step& step) {
+  try {
+    return step();
+  } catch (const Error& error) {
+    throw error.or_hint(hint);
+  }
+}
+
+constexpr std::string_view kQuantHint =
+    "octet reads 8-bit floats written as quant_method compressed-tensors or fp8, and checkpoints "
+    "that are not quantised";
+
+}  // namespace
+
 void Checkpoint::Impl::read_configs() {
   config = read_json_object(files.dir / "config.json");
   const auto generation_path = files.dir / "generation_config.json";
@@ -107,14 +125,15 @@ void Checkpoint::Impl::read_configs() {
   try {
     quant = QuantConfig::parse(config);
   } catch (const Error& e) {
-    throw e.with((files.dir / "config.json").string());
+    throw e.with((files.dir / "config.json").string()).or_hint(kQuantHint);
   }
   const auto modelopt_path = files.dir / "hf_quant_config.json";
   if (!quant.quantised() && std::filesystem::exists(modelopt_path, unreadable)) {
     throw_error(Code::BadInput,
                 fmt::format("{}: quantisation \"modelopt\" is not supported; supported are "
                             "\"compressed-tensors\" and \"fp8\" in config.json",
-                            modelopt_path.string()));
+                            modelopt_path.string()),
+                std::string(kQuantHint));
   }
 }
 
@@ -222,10 +241,14 @@ const std::byte* Checkpoint::Impl::aligned_copy(const TensorEntry& entry,
 Checkpoint Checkpoint::open(const std::filesystem::path& model, bool headers_only) {
   auto impl = std::make_unique<Impl>();
   impl->headers_only = headers_only;
-  impl->files = find_model_files(model);
+  impl->files = hinted(
+      "the folder must hold one model as it was published: config.json, "
+      ".safetensors files and, for several, their index",
+      [&] { return find_model_files(model); });
   impl->notes = impl->files.notes;
-  impl->read_configs();
-  impl->read_headers();
+  hinted("the file must be as transformers wrote it for the model", [&] { impl->read_configs(); });
+  hinted("the file is damaged or cut short, or files of two models are mixed: get them again",
+         [&] { impl->read_headers(); });
   impl->note_unaligned();
   if (!headers_only) {
     for (const auto& shard : impl->files.shards) impl->maps.emplace_back(shard);
@@ -235,7 +258,8 @@ Checkpoint Checkpoint::open(const std::filesystem::path& model, bool headers_onl
       const size_t size = impl->maps[static_cast<size_t>(entry.shard)].bytes().size();
       if (entry.offset + entry.bytes > size) {
         throw_error(Code::Environment,
-                    fmt::format("{} shrank to {} bytes while it was read", path.string(), size));
+                    fmt::format("{} shrank to {} bytes while it was read", path.string(), size),
+                    "try again when nothing writes to the file");
       }
     }
   }

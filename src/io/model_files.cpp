@@ -52,7 +52,8 @@ Listing list_folder(const fs::path& dir) {
   }
   if (error) {
     throw_error(Code::Environment,
-                fmt::format("cannot list folder {}: {}", dir.string(), error.message()));
+                fmt::format("cannot list folder {}: {}", dir.string(), error.message()),
+                "check the permissions of the folder");
   }
   std::sort(listing.weights.begin(), listing.weights.end());
   std::sort(listing.indexes.begin(), listing.indexes.end());
@@ -223,8 +224,9 @@ ModelFiles find_model_files(const fs::path& model) {
     return files;
   }
   if (model.extension() != ".safetensors") {
-    throw_error(Code::BadInput, fmt::format("model {} is neither a folder nor a .safetensors file",
-                                            model.string()));
+    throw_error(Code::BadInput,
+                fmt::format("model {} is neither a folder nor a .safetensors file", model.string()),
+                "name the folder of the model; GGUF and PyTorch files are not read");
   }
   const auto shard = parse_shard_name(model.filename().string());
   if (shard && shard->count > 1) {

@@ -64,8 +64,10 @@ struct SafetensorsWriter::Impl {
   }
 
   [[noreturn]] void fail(int error) const {
-    throw_error(Code::Environment, fmt::format("cannot write {}: {} ({} bytes needed)",
-                                               path.string(), std::strerror(error), file_bytes));
+    throw_error(Code::Environment,
+                fmt::format("cannot write {}: {} ({} bytes needed)", path.string(),
+                            std::strerror(error), file_bytes),
+                "check the space and the permissions of the disk, or write to another one");
   }
 
   std::string make_header(std::vector<TensorSpec>& tensors,

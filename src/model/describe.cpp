@@ -98,6 +98,16 @@ LinearRecord tied_head(const Checkpoint& checkpoint, const ModelConfig& config) 
   return record;
 }
 
+LinearRecord record_of(const Checkpoint& checkpoint, const LinearRef& ref) {
+  try {
+    return linear_record(checkpoint, ref.module, ref.shape.n, ref.shape.k);
+  } catch (const Error& error) {
+    throw error.or_hint(
+        "config.json and the .safetensors files must be of one checkpoint, whole and as it was "
+        "written");
+  }
+}
+
 void check_bias(const Checkpoint& checkpoint, const ModelConfig& config, const LinearRef& ref,
                 const LinearRecord& record) {
   if (record.view.has_bias == bias_expected(config, ref.role)) return;
@@ -151,7 +161,7 @@ std::vector<LinearRecord> linear_records(const Checkpoint& checkpoint, const Mod
       if (checkpoint.find(stored) != nullptr) use.skip(stored, "tied to the embedding");
       continue;
     }
-    records.push_back(linear_record(checkpoint, ref.module, ref.shape.n, ref.shape.k));
+    records.push_back(record_of(checkpoint, ref));
     check_bias(checkpoint, config, ref, records.back());
     for (const std::string_view tensor : records.back().tensors) use.use(tensor);
   }

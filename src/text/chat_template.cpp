@@ -61,6 +61,18 @@ jinja::Value variables_of(const ChatInput& input, const Json& special_tokens) {
   return variables.take();
 }
 
+constexpr std::string_view kFilesHint =
+    "chat_template.jinja and tokenizer_config.json must be as transformers saves them; octet run "
+    "without --chat needs neither";
+
+ChatTemplateFiles files_of(const std::filesystem::path& folder) {
+  try {
+    return read_chat_template_files(folder);
+  } catch (const Error& error) {
+    throw error.or_hint(kFilesHint);
+  }
+}
+
 }  // namespace
 
 ChatTemplate ChatTemplate::from_source(std::string_view source, Json special_tokens,
@@ -73,7 +85,7 @@ ChatTemplate ChatTemplate::from_source(std::string_view source, Json special_tok
 
 std::optional<ChatTemplate> ChatTemplate::load(const std::filesystem::path& folder,
                                                std::string_view name) {
-  const ChatTemplateFiles files = read_chat_template_files(folder);
+  const ChatTemplateFiles files = files_of(folder);
   if (files.templates.empty()) return std::nullopt;
   const auto found = files.templates.find(std::string(name));
   if (found == files.templates.end()) {
@@ -90,7 +102,7 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::filesystem::path& fold
     }
     return made;
   } catch (const Error& error) {
-    throw error.with(folder.string());
+    throw error.with(folder.string()).or_hint(kFilesHint);
   }
 }
 

@@ -102,8 +102,10 @@ TokenizerParts parts_of(simdjson::padded_string_view json) {
 simdjson::padded_string read_file(const std::filesystem::path& path) {
   const RandomAccessFile file(path);
   if (file.size() > kMaxFileBytes) {
-    throw_error(Code::BadInput, fmt::format("{} has {} bytes, expected at most {}", path.string(),
-                                            file.size(), kMaxFileBytes));
+    throw_error(Code::BadInput,
+                fmt::format("{} has {} bytes, expected at most {}", path.string(), file.size(),
+                            kMaxFileBytes),
+                "check that this is the right file");
   }
   simdjson::padded_string text(file.size());
   file.read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
@@ -152,7 +154,10 @@ Tokenizer Tokenizer::load(const std::filesystem::path& dir) {
     if (!std::filesystem::exists(config_path)) return build(json, {});
     return build(json, read_file(config_path));
   } catch (const Error& error) {
-    throw error.with(dir.string());
+    throw error.with(dir.string())
+        .or_hint(
+            "octet reads byte-level BPE tokenizers as transformers saves them: get the files "
+            "again if they are damaged");
   }
 }
 

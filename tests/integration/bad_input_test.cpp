@@ -14,6 +14,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -43,6 +44,8 @@ class BadInput : public ::testing::Test {
     EXPECT_THAT(ran.err, StartsWith("octet: "));
     EXPECT_EQ(ran.err.find("octet: ", 1), std::string::npos) << describe_run(words, ran);
     EXPECT_THAT(ran.err, Not(HasSubstr("bug of octet")));
+    EXPECT_THAT(ran.err, AnyOf(HasSubstr("\n  hint: "), HasSubstr("\n  try: ")))
+        << describe_run(words, ran);
     return ran;
   }
   // The same for plan and run of the model; returns what plan said.
