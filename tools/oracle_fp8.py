@@ -86,9 +86,23 @@ def read_tensors(folder):
     return tensors
 
 
+def round_e4m3(x):
+    """x within the range of e4m3 to its nearest value, ties to even."""
+    return x.to(torch.float8_e4m3fn).to(x.dtype)
+
+
+_rounder = round_e4m3
+
+
+def use_rounder(rounder=round_e4m3):
+    """Let `rounder` stand for round_e4m3 in every quantised input from now on; without an argument, restore it."""
+    global _rounder
+    _rounder = rounder
+
+
 def quantise(x, scale):
     """x rounded to e4m3 multiples of `scale` (FORMULAS: round)."""
-    return torch.clamp(x / scale, -E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn).to(x.dtype) * scale
+    return _rounder(torch.clamp(x / scale, -E4M3_MAX, E4M3_MAX)) * scale
 
 
 def quantise_groups(x, size):

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -53,7 +54,8 @@ def jobs_of(build):
         commands = json.load(file)
     waiting = {}
     for entry in commands:
-        source, output = entry["file"], entry["output"]
+        source = entry["file"]
+        output = re.search(r" -o (\S+)", entry["command"]).group(1)
         if output not in headers:
             sys.exit(f"tidy: {source} has no recorded dependencies; build {build} first")
         texts = [read(path) for path in sorted(set(headers[output]) | {source})]

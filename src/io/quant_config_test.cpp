@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 constexpr const char* kOut = "model.layers.1.self_attn.o_proj";
 
-json fp8(json extra = json::object()) {
+json fp8(const json& extra = json::object()) {
   json config{{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}};
   config.update(extra);
   return {{"quantization_config", config}};

@@ -70,7 +70,14 @@ std::vector<std::vector<float>> all_logprobs(const std::filesystem::path& path,
                                              const DeviceInfo& info, Carrier carrier) {
   PlanOptions options;
   options.policy.carrier = carrier;
-  Prepared prepared = prepare(path, false, info, options);
+  std::vector<int32_t> positions(ids.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  return logprobs_at(positions, prepare(path, false, info, options), ids, info);
+}
+
+std::vector<std::vector<float>> logprobs_at(const std::vector<int32_t>& positions,
+                                            Prepared prepared, const std::vector<int32_t>& ids,
+                                            const DeviceInfo& info) {
   const auto device = make_cpu_device(info, info.threads);
   const auto model = load(prepared.checkpoint, prepared.config, prepared.description,
                           prepared.records, std::move(prepared.plan), *device);
@@ -87,15 +94,15 @@ std::vector<std::vector<float>> all_logprobs(const std::filesystem::path& path,
   batch.positions.resize(ids.size());
   std::iota(batch.positions.begin(), batch.positions.end(), 0);
   batch.slots.assign(batch.positions.begin(), batch.positions.end());
-  batch.logit_rows = batch.positions;
+  batch.logit_rows = positions;
   batch.spans = {{0, static_cast<int32_t>(ids.size()), 0, 0}};
   batch.block_tables.resize(static_cast<size_t>(blocks));
   std::iota(batch.block_tables.begin(), batch.block_tables.end(), 0);
   batch.table_stride = blocks;
   batch.top_logprobs = static_cast<int64_t>(vocab);
   const StepResult result = decoder.forward(batch);
-  std::vector<std::vector<float>> rows(ids.size(), std::vector<float>(vocab));
-  for (size_t i = 0; i < ids.size() * vocab; ++i) {
+  std::vector<std::vector<float>> rows(positions.size(), std::vector<float>(vocab));
+  for (size_t i = 0; i < rows.size() * vocab; ++i) {
     rows[i / vocab][static_cast<size_t>(result.top_ids[i])] = result.top_logprobs[i];
   }
   return rows;

@@ -27,6 +27,11 @@ std::vector<std::vector<float>> all_logprobs(const std::filesystem::path& model,
                                              const std::vector<int32_t>& ids,
                                              const DeviceInfo& device, Carrier carrier);
 
+// The same of a model that is prepared already, at some positions of `ids`.
+std::vector<std::vector<float>> logprobs_at(const std::vector<int32_t>& positions,
+                                            Prepared prepared, const std::vector<int32_t>& ids,
+                                            const DeviceInfo& device);
+
 // The log-probabilities of one row of logits, summed in double.
 std::vector<double> log_softmax(const float* logits, size_t count);
 

@@ -92,4 +92,18 @@ fs::path smollm2_first_layers(const std::string& form, int layers) {
   return path;
 }
 
+std::vector<int32_t> greedy(Engine& engine, const std::vector<int32_t>& prompt, int64_t count) {
+  Request request;
+  request.prompt = prompt;
+  request.max_tokens = count;
+  engine.submit(std::move(request));
+  std::vector<int32_t> tokens;
+  while (!engine.idle()) {
+    for (const Event& event : engine.step()) {
+      if (event.token) tokens.push_back(*event.token);
+    }
+  }
+  return tokens;
+}
+
 }  // namespace octet

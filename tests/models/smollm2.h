@@ -3,6 +3,9 @@
 // quantizer.
 #include <filesystem>
 #include <string>
+#include <vector>
+
+#include "engine/engine.h"
 
 namespace octet {
 
@@ -13,5 +16,8 @@ std::filesystem::path smollm2(const std::string& form);
 
 // The same with only its first `layers` layers.
 std::filesystem::path smollm2_first_layers(const std::string& form, int layers);
+
+// The greedy continuation of a prompt.
+std::vector<int32_t> greedy(Engine& engine, const std::vector<int32_t>& prompt, int64_t count);
 
 }  // namespace octet
