@@ -54,7 +54,7 @@ std::vector<Flag> plan_flags() {
        .group = kGroup},
       {.name = "kernel",
        .kind = FlagKind::Repeated,
-       .metavar = "[LAYERS=]NAME",
+       .metavar = "[LAYER-REGEX=]NAME",
        .help = "bind the layers that the expression finds, and whose weights the kernel takes, to "
                "this kernel",
        .group = kGroup},

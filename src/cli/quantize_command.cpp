@@ -23,8 +23,8 @@ const CommandSpec kSpec{
     .summary = "Make an FP8 checkpoint (compressed-tensors) of a bf16, f16 or f32 one",
     .description =
         "Codes and scales are those of llm-compressor, to the bit. The output folder appears whole "
-        "or not at all; it must not exist or be empty, the folder around it must exist, and it may "
-        "not lie inside the checkpoint that is read.",
+        "or not at all. It must be new or empty, lie in a folder that is there, and not lie inside "
+        "the checkpoint that is read.",
     .positionals = {{.name = "in", .help = "folder of the checkpoint to read", .path = true},
                     {.name = "out", .help = "folder to make", .path = true}},
     .flags = {{.name = "scheme",
