@@ -49,6 +49,13 @@ std::string reasons(const Resolution& resolution) {
   return text.empty() ? "\n  (no kernel of any kind is linked)" : text;
 }
 
+// What the user can change when no kernel is left.
+std::string_view try_line(const Policy& policy) {
+  return policy.disabled.empty() && policy.forced.empty()
+             ? "\n  try: another --device; `octet kernels` lists what each kernel needs and takes"
+             : "\n  try: fewer --disable and --kernel";
+}
+
 // Resolves every distinct layer and records which group each layer belongs to.
 void resolve_layers(ModelPlan& plan) {
   const auto catalogue = kernels<LinearKernel>();
@@ -107,10 +114,10 @@ void judge_layers(ModelPlan& plan) {
   for (const PlannedLayers& group : plan.layers) {
     if (!group.resolution.chosen) {
       plan.failures.push_back(fmt::format(
-          "cannot plan {} on \"{}\" ({})\n  checkpoint: weights {}, input {}, N={} K={}{}",
+          "cannot plan {} on \"{}\" ({})\n  checkpoint: weights {}, input {}, N={} K={}{}{}",
           group.pattern, plan.device.name, name(plan.device.kind), to_string(group.quant.weight),
           group.quant.input ? to_string(*group.quant.input) : "unquantised", group.shape.n,
-          group.shape.k, reasons(group.resolution)));
+          group.shape.k, reasons(group.resolution), try_line(plan.options.policy)));
       continue;
     }
     const SchemeId declared = declared_scheme(group.quant);
@@ -149,7 +156,7 @@ void choose(Selection<Kernel<Op>>& selection, const typename Op::Problem& proble
       text += fmt::format("\n  - {}  {}", attempt.kernel->name, refusal.detail);
     }
   }
-  plan.failures.push_back(std::move(text));
+  plan.failures.push_back(std::move(text) + std::string(try_line(plan.options.policy)));
 }
 
 // The inputs that the chosen linear kernels take, each once.

@@ -228,7 +228,8 @@ TEST(PlanCommand, AnExpressionBindsSomeLayers) {
 TEST(PlanCommand, ABoundLayerThatCannotRunIsExit3WithAllReasons) {
   const Ran ran = plan({kDynamic, "--kernel", kReference, "--disable", kReference}, 3);
   EXPECT_THAT(ran.err, AllOf(HasSubstr("cannot plan model.layers.*.self_attn.q_proj"),
-                             HasSubstr("disabled by --disable"), HasSubstr("--kernel")));
+                             HasSubstr("disabled by --disable"), HasSubstr("--kernel"),
+                             HasSubstr("\n  try: fewer --disable and --kernel\n")));
   EXPECT_THAT(ran.out, HasSubstr("operations"));  // the plan is printed all the same
   const Ran weights = plan({"testing/data/fp8/ct-weight-only", "--kernel", kReference}, 3);
   EXPECT_THAT(weights.err, HasSubstr(kReference));
