@@ -23,6 +23,8 @@ only when missing). Writes testing/data/smollm2/golden.json:
       runs         the same computed again with the products of every linear layer added in other orders and its input moved
                    by about two units in its last place, all as right as the first: {"nll": one per run, "nll_noise", "top_noise": largest differences from the first, and with
                    quantised activations "top_mean", "top_std": per position, over the first and these}
+      long         where activations are quantised: the NLL of LONG_TEXTS as one sequence in runs as above, long enough that
+                   their mean says what the form loses
       first_layers where activations are quantised: per number of layers kept (embedding, layers, final norm, head)
                    {"nll", "top", "nll_noise", "top_noise"}: noise being the largest difference among nine such runs, of the
                    NLL and per position
@@ -49,6 +51,8 @@ from transformers import AutoTokenizer
 
 TEXT = "water.txt"
 CALIBRATION = "bread.txt"
+LONG_TEXTS = ("water.txt", "bread.txt", "clock.txt", "bridge.txt", "garden.txt")
+LONG_RUNS = 3
 GREEDY_TOKENS = 32
 TOP = 10
 RUNS = {True: 8, False: 2}  # With and without quantised activations.
@@ -176,7 +180,13 @@ def measure_first_layers(model, ids, positions):
     return found
 
 
-def measure(name, folder, activations, ids, positions, prompts):
+def measure_long(model, tokenizer):
+    """The `long` of one form."""
+    ids = tokenizer("".join(map(read_text, LONG_TEXTS))).input_ids
+    return rounded(Listing(model, ids, [0], LONG_RUNS).nll, 6)
+
+
+def measure(name, folder, activations, ids, positions, prompts, tokenizer):
     """One entry of `forms`."""
     model = fp8.reference_model(folder, activations=activations)
     quantised = name in QUANTISED_ACTIVATIONS
@@ -200,6 +210,7 @@ def measure(name, folder, activations, ids, positions, prompts):
     if quantised:
         entry["runs"]["top_mean"] = [rounded(row, 4) for row in values.mean(0)]
         entry["runs"]["top_std"] = [rounded(row, 4) for row in values.std(0)]
+        entry["long"] = measure_long(model, tokenizer)
         entry["first_layers"] = measure_first_layers(model, ids, positions)
     return entry
 
@@ -241,6 +252,7 @@ def main():
         "formulas": fp8.FORMULAS,
         "text": TEXT,
         "calibration": CALIBRATION,
+        "long_texts": LONG_TEXTS,
         "ids": ids,
         "positions": positions,
         "prompts": prompts,
@@ -254,7 +266,7 @@ def main():
         folder = os.path.join(work, f"llmc-{form}") if form else source
         if not os.path.exists(folder):
             fp8.compress(source, folder, form, read_text(CALIBRATION))
-        golden["forms"][name] = measure(name, folder, activations, ids, positions, prompts)
+        golden["forms"][name] = measure(name, folder, activations, ids, positions, prompts, tokenizer)
         oracle.write_json(out, golden)
         report(name, golden["forms"][name], tokenizer)
 
