@@ -9,6 +9,7 @@ only when missing). Writes testing/data/smollm2/golden.json:
     versions, formulas
     text, ids      a file of testing/data/text and its token ids, one sequence, positions 0 to T-1
     positions      where top-10 lists are given: logits after ids[0..p], that is, of token p+1
+    long_ids       of LONG_TEXTS one after the other
     prompts        {"text" or "messages" and "rendered", "ids"}
     forms          per form:
       checkpoint   the folder name below DIR, or the bf16 model
@@ -23,8 +24,8 @@ only when missing). Writes testing/data/smollm2/golden.json:
       runs         the same computed again with the products of every linear layer added in other orders and its input moved
                    by about two units in its last place, all as right as the first: {"nll": one per run, "nll_noise", "top_noise": largest differences from the first, and with
                    quantised activations "top_mean", "top_std": per position, over the first and these}
-      long         where activations are quantised: the NLL of LONG_TEXTS as one sequence in runs as above, long enough that
-                   their mean says what the form loses
+      long         where activations are quantised: the NLL of long_ids in runs as above; so long a text that their mean
+                   says what the form loses
       first_layers where activations are quantised: per number of layers kept (embedding, layers, final norm, head)
                    {"nll", "top", "nll_noise", "top_noise"}: noise being the largest difference among nine such runs, of the
                    NLL and per position
@@ -180,13 +181,12 @@ def measure_first_layers(model, ids, positions):
     return found
 
 
-def measure_long(model, tokenizer):
+def measure_long(model, ids):
     """The `long` of one form."""
-    ids = tokenizer("".join(map(read_text, LONG_TEXTS))).input_ids
     return rounded(Listing(model, ids, [0], LONG_RUNS).nll, 6)
 
 
-def measure(name, folder, activations, ids, positions, prompts, tokenizer):
+def measure(name, folder, activations, ids, positions, prompts, long_ids):
     """One entry of `forms`."""
     model = fp8.reference_model(folder, activations=activations)
     quantised = name in QUANTISED_ACTIVATIONS
@@ -210,7 +210,7 @@ def measure(name, folder, activations, ids, positions, prompts, tokenizer):
     if quantised:
         entry["runs"]["top_mean"] = [rounded(row, 4) for row in values.mean(0)]
         entry["runs"]["top_std"] = [rounded(row, 4) for row in values.std(0)]
-        entry["long"] = measure_long(model, tokenizer)
+        entry["long"] = measure_long(model, long_ids)
         entry["first_layers"] = measure_first_layers(model, ids, positions)
     return entry
 
@@ -238,6 +238,7 @@ def main():
     work = os.path.abspath(args.work or os.path.dirname(source))
     tokenizer = AutoTokenizer.from_pretrained(source)
     ids = tokenizer(read_text(TEXT)).input_ids
+    long_ids = tokenizer("".join(map(read_text, LONG_TEXTS))).input_ids
     positions = list(range(11, len(ids), len(ids) // 24))[:24]
     prompts = []
     for prompt in PROMPTS:
@@ -252,7 +253,7 @@ def main():
         "formulas": fp8.FORMULAS,
         "text": TEXT,
         "calibration": CALIBRATION,
-        "long_texts": LONG_TEXTS,
+        "long_ids": long_ids,
         "ids": ids,
         "positions": positions,
         "prompts": prompts,
@@ -266,7 +267,7 @@ def main():
         folder = os.path.join(work, f"llmc-{form}") if form else source
         if not os.path.exists(folder):
             fp8.compress(source, folder, form, read_text(CALIBRATION))
-        golden["forms"][name] = measure(name, folder, activations, ids, positions, prompts, tokenizer)
+        golden["forms"][name] = measure(name, folder, activations, ids, positions, prompts, long_ids)
         oracle.write_json(out, golden)
         report(name, golden["forms"][name], tokenizer)
 

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-ModelConfig config_of(TinyModel model) {
+ModelConfig config_of(const TinyModel& model) {
   return read_config(tiny_model(model).config());
 }
 

@@ -110,7 +110,7 @@ const char* const kTokenizer =
   "decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"\u00f0":0,"\u0141":1,"\u013a":2,"\u0122":3,"\u00e4":4,"\u00bd":5,"\u0142":6,"!":7,"\u0120a":8},
   "merges":[]}})";
 
-std::vector<std::string> stream(const Tokenizer& tokenizer, std::vector<int32_t> ids,
+std::vector<std::string> stream(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
                                 bool skip = true) {
   Detokenizer detokenizer(tokenizer, skip);
   std::vector<std::string> out;
