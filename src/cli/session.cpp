@@ -68,10 +68,9 @@ std::vector<Flag> sampling_flags() {
        .max = 1000,
        .group = kGroup},
       {.name = "seed",
-       .kind = FlagKind::Integer,
-       .help = "of the draws; the same seed gives the same answer",
+       .kind = FlagKind::Unsigned,
+       .help = "of the draws, any number of 64 bits; the same seed gives the same answer",
        .default_text = "a random one",
-       .min = 0,
        .group = kGroup},
       {.name = "stop",
        .kind = FlagKind::Repeated,
@@ -144,8 +143,8 @@ Request Session::request(const ParsedArgs& args, std::vector<int32_t> prompt) co
   set("min-p", s.min_p);
   set("repetition-penalty", s.repetition_penalty);
   if (const auto top_k = args.integer("top-k")) s.top_k = static_cast<int32_t>(*top_k);
-  s.seed = args.has("seed") ? static_cast<uint64_t>(*args.integer("seed")) : std::random_device{}();
-  request.max_tokens = args.integer("max-tokens").value_or(256);
+  s.seed = args.has("seed") ? *args.unsigned_integer("seed") : std::random_device{}();
+  request.max_tokens = args.integer("max-tokens").value_or(defaults_.max_tokens.value_or(256));
   return request;
 }
 

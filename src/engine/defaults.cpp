@@ -76,6 +76,51 @@ void add_stops(std::span<const int32_t> ids, std::string_view file, int64_t voca
   }
 }
 
+// Fields of transformers that would change an answer, and the value that changes nothing.
+struct UnusedField {
+  std::string_view key;
+  double neutral;
+};
+constexpr UnusedField kUnused[] = {
+    {"num_beams", 1},
+    {"no_repeat_ngram_size", 0},
+    {"typical_p", 1},
+    {"epsilon_cutoff", 0},
+    {"eta_cutoff", 0},
+    {"diversity_penalty", 0},
+    {"min_new_tokens", 0},
+    {"min_length", 0},
+    {"encoder_repetition_penalty", 1},
+    {"penalty_alpha", 0},
+    {"guidance_scale", 1},
+    {"bad_words_ids", 0},
+    {"suppress_tokens", 0},
+    {"begin_suppress_tokens", 0},
+    {"stop_strings", 0},
+    {"forced_bos_token_id", -1},
+    {"forced_eos_token_id", -1},
+};
+
+void note_unused(const Json& g, GenerationDefaults& defaults) {
+  for (const UnusedField& field : kUnused) {
+    const Json* value = find(g, field.key);
+    if (value == nullptr || (value->is_structured() && value->empty()) ||
+        (value->is_number() && value->get<double>() == field.neutral))
+      continue;
+    defaults.notes.push_back(fmt::format("generation_config.json: /{} has no effect", field.key));
+  }
+}
+
+std::optional<int64_t> positive(const Json& object, std::string_view key) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  const Json* value = find(object, key);
+  if (value == nullptr) return std::nullopt;
+  const bool sound = value->is_number_integer() && value->get<double>() >= 1 &&
+                     value->get<double>() <= static_cast<double>(kMost);
+  if (!sound) bad_field(key, fmt::format("a whole number from 1 to {}", kMost), *value);
+  return value->get<int64_t>();
+}
+
 }  // namespace
 
 GenerationDefaults generation_defaults(const Json* generation, std::span<const int32_t> config_eos,
@@ -92,6 +137,8 @@ GenerationDefaults generation_defaults(const Json* generation, std::span<const i
     given.min_p = number(g, "min_p", 0, 0, 1);
     if (boolean(g, "do_sample")) defaults.sampling = given;
     defaults.sampling.repetition_penalty = number(g, "repetition_penalty", 1, 1e-3, 1e3);
+    defaults.max_tokens = positive(g, "max_new_tokens");
+    note_unused(g, defaults);
   }
   std::sort(defaults.stop_ids.begin(), defaults.stop_ids.end());
   defaults.stop_ids.erase(std::unique(defaults.stop_ids.begin(), defaults.stop_ids.end()),

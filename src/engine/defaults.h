@@ -1,7 +1,10 @@
 #pragma once
 // What a checkpoint's generation_config.json says about sampling and about the end of an answer.
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "engine/request.h"
 
@@ -11,7 +14,8 @@ struct GenerationDefaults {
   SamplingParams sampling;  // greedy unless do_sample is true
   std::vector<int32_t>
       stop_ids;  // eos_token_id of generation_config.json and of config.json, each once
-  std::vector<std::string> notes;  // ids that are no stop_ids, for people
+  std::optional<int64_t> max_tokens;  // max_new_tokens
+  std::vector<std::string> notes;     // ids that are no stop_ids, fields without effect; for people
 };
 
 // `generation` may be null (no file). do_sample false or absent means greedy, as transformers

@@ -54,6 +54,26 @@ TEST(GenerationDefaults, EndTokensOutsideTheVocabularyAreNoted) {
   EXPECT_THAT(read({{"eos_token_id", 99}}, {2}).notes, IsEmpty());
 }
 
+TEST(GenerationDefaults, TheFileMayLimitTheAnswer) {
+  EXPECT_EQ(read({{"max_new_tokens", 3}}).max_tokens, 3);
+  EXPECT_EQ(read(json::object()).max_tokens, std::nullopt);
+  EXPECT_THROW(read({{"max_new_tokens", 0}}), Error);
+  EXPECT_THROW(read({{"max_new_tokens", "3"}}), Error);
+}
+
+TEST(GenerationDefaults, FieldsThatWouldChangeAnAnswerAndHaveNoEffectAreNoted) {
+  EXPECT_THAT(read({{"num_beams", 4}, {"typical_p", 0.9}, {"bad_words_ids", {{5}}}}).notes,
+              ElementsAre("generation_config.json: /num_beams has no effect",
+                          "generation_config.json: /typical_p has no effect",
+                          "generation_config.json: /bad_words_ids has no effect"));
+  EXPECT_THAT(read({{"num_beams", 1},
+                    {"typical_p", 1.0},
+                    {"bad_words_ids", nullptr},
+                    {"suppress_tokens", json::array()}})
+                  .notes,
+              IsEmpty());
+}
+
 TEST(GenerationDefaults, TakeWhatTheFileSaysAndElseWhatTransformersDoes) {
   const auto s = read({{"do_sample", true}, {"top_p", 0.8}, {"repetition_penalty", 1.05}}).sampling;
   EXPECT_EQ(s.temperature, 1);

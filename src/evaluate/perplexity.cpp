@@ -21,9 +21,13 @@ Perplexity perplexity(Engine& engine, std::span<const int32_t> tokens,
         fmt::format("a text of {} tokens predicts nothing: at least 2 are needed", tokens.size()),
         "give a longer text");
   }
+  const auto window = static_cast<size_t>(engine.plan().budget.max_model_len);
+  if (window < 2) {
+    throw_error(Code::BadInput, "a context of 1 token predicts nothing: at least 2 are needed",
+                "raise --max-model-len");
+  }
   Perplexity out;
   out.tokens = static_cast<int64_t>(tokens.size());
-  const auto window = static_cast<size_t>(engine.plan().budget.max_model_len);
   double sum = 0;
   for (size_t begin = 0; begin < tokens.size(); begin += window) {
     const auto part = tokens.subspan(begin, std::min(window, tokens.size() - begin));

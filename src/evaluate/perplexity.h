@@ -18,7 +18,7 @@ struct Perplexity {
 
 // Scores `tokens` as one sequence where it fits the context, else in consecutive windows of the
 // whole context. `progress` gets the number of tokens done. Throws BadInput for fewer than two
-// tokens, Environment when values are not finite.
+// tokens or a context of one, Environment when values are not finite.
 Perplexity perplexity(Engine& engine, std::span<const int32_t> tokens,
                       const std::function<void(int64_t)>& progress);
 

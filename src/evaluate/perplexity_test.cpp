@@ -76,6 +76,19 @@ class PerplexityTest : public ::testing::Test {
   std::unique_ptr<Device> cpu_;
 };
 
+TEST_F(PerplexityTest, AContextOfOneTokenIsRefused) {
+  PlanOptions options;
+  options.max_model_len = 1;
+  Engine engine(prepare(path_, false, info_, std::move(options)), *cpu_);
+  try {
+    perplexity(engine, some_tokens(9), nullptr);
+    ADD_FAILURE() << "scored";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::BadInput);
+    EXPECT_THAT(error.hint(), HasSubstr("--max-model-len"));
+  }
+}
+
 TEST_F(PerplexityTest, IsTheMeanOfWhatTheModelGivesEachNextToken) {
   const Ids tokens = some_tokens(9);
   double sum = 0;

@@ -81,9 +81,10 @@ void read_strategy(Args& args) {
   }
   const bool grouped = args.strategy == Strategy::Group || args.strategy == Strategy::TensorGroup;
   if (grouped && group_size <= 0) {
-    throw_error(Code::BadInput, fmt::format("{} has strategy group but group_size {}, expected a "
-                                            "whole number from 1",
-                                            args.field.path(), group_size));
+    throw_error(Code::BadInput,
+                fmt::format("{} has strategy {} but group_size {}, expected a whole number from 1",
+                            args.field.path(), kStrategies[static_cast<size_t>(args.strategy)],
+                            group_size));
   }
   if (!grouped && group_size > 0) {
     group->fail(fmt::format("null, since the strategy is {}",

@@ -122,6 +122,34 @@ void check_model_type(const Json& config, const std::string& architecture, const
               "octet goes by architectures, transformers by model_type: make them agree");
 }
 
+// Fields by which other families change what a decoder computes, and the value that changes
+// nothing. The families of this program have none of them, in transformers as here.
+struct ForeignField {
+  std::string_view key;
+  double neutral;
+};
+constexpr ForeignField kForeign[] = {
+    {"attn_logit_softcapping", 0}, {"final_logit_softcapping", 0}, {"logit_scale", 1},
+    {"logits_scaling", 1},         {"residual_multiplier", 1},     {"embedding_multiplier", 1},
+    {"attention_multiplier", 0},   {"query_pre_attn_scalar", 0},   {"clip_qkv", 0},
+    {"no_rope_layers", 0},         {"attention_chunk_size", 0},
+};
+
+bool is_neutral(const Json& value, double neutral) {
+  if (value.is_number()) return value.get<double>() == neutral;
+  return value.empty() || value == false;
+}
+
+std::vector<std::string> foreign_fields(const Json& config, std::string_view architecture) {
+  std::vector<std::string> notes;
+  for (const ForeignField& field : kForeign) {
+    const Json* value = find(config, field.key);
+    if (value == nullptr || is_neutral(*value, field.neutral)) continue;
+    notes.push_back(fmt::format("config.json: /{} has no effect in {}", field.key, architecture));
+  }
+  return notes;
+}
+
 }  // namespace
 
 detail::RegisterArch::RegisterArch(const ArchSpec& spec) {
@@ -152,6 +180,8 @@ ModelConfig read_config(const Json& config) {
     check_model_type(config, name, *spec);
     ModelConfig result = spec->read_config(config);
     result.architecture = name;
+    const std::vector<std::string> foreign = foreign_fields(config, name);
+    result.notes.insert(result.notes.end(), foreign.begin(), foreign.end());
     return result;
   }
   throw_error(

@@ -52,8 +52,9 @@ struct ModelConfig {
   bool output_bias = false;  // of o_proj
   bool qk_norm = false;      // RMSNorm of every head of q and k before the rotation
   bool tied_embeddings = false;
-  std::vector<int64_t> windows;  // per layer: tokens a row sees, itself included; 0: all
-  std::vector<int32_t> eos_ids;  // of config.json
+  std::vector<int64_t> windows;    // per layer: tokens a row sees, itself included; 0: all
+  std::vector<int32_t> eos_ids;    // of config.json
+  std::vector<std::string> notes;  // fields that would change the answer and are not read
 };
 
 // One family of models: the names config.json uses and how its fields are read.

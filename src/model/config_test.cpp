@@ -13,7 +13,10 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 json sound() {
   return tiny_model({}).config();
@@ -40,6 +43,23 @@ TEST(ReadConfig, ReadsTheSizes) {
   EXPECT_EQ(config.dims.head_dim, 64);
   EXPECT_EQ(config.dims.max_position, 256);
   EXPECT_EQ(config.eos_ids, std::vector<int32_t>{2});
+}
+
+TEST(ReadConfig, FieldsOfOtherFamiliesAreNotedWhenTheyWouldChangeTheAnswer) {
+  json config = sound();
+  config["attn_logit_softcapping"] = 50.0;
+  config["residual_multiplier"] = 0.2;
+  config["logit_scale"] = 1.0;
+  config["clip_qkv"] = nullptr;
+  config["sliding_window"] = 16;
+  config["layer_types"] = {"full_attention", "full_attention"};
+  EXPECT_THAT(read_config(config).notes,
+              ElementsAre(AllOf(HasSubstr("/sliding_window"), HasSubstr("LlamaForCausalLM")),
+                          HasSubstr("/attn_logit_softcapping has no effect"),
+                          HasSubstr("/residual_multiplier has no effect")));
+  config["layer_types"][1] = "sliding_attention";
+  EXPECT_THAT(read_config(config).notes, Contains(HasSubstr("/layer_types")));
+  EXPECT_THAT(read_config(sound()).notes, IsEmpty());
 }
 
 TEST(ReadConfig, TheHeadWidthFollowsFromTheOthersWhenItIsNotGiven) {

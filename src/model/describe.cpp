@@ -217,6 +217,12 @@ PlanRequest plan_request(const Checkpoint& checkpoint, const ModelConfig& config
     request.notes.push_back(
         "stored static input scales are not used: the config quantises no activations with them");
   }
+  if (checkpoint.quant().kv_cache()) {
+    request.notes.push_back(
+        fmt::format("kv_cache_scheme has no effect: the cache holds {}, not 8-bit floats",
+                    name(request.kv.dtype)));
+  }
+  for (const std::string& note : config.notes) request.notes.push_back(note);
   for (const std::string& note : checkpoint.notes()) request.notes.push_back(note);
   for (const std::string& note : checkpoint.quant().notes()) request.notes.push_back(note);
   return request;

@@ -64,6 +64,21 @@ TEST(Describe, AnEndTokenOutsideTheVocabularyIsANoteOfThePlan) {
                                 HasSubstr("outside the vocabulary of 512"))));
 }
 
+TEST(Describe, AQuantisedCacheThatIsNotComputedIsNoted) {
+  TinyModel model;
+  model.quant = tiny_fp8_dynamic();
+  TinyCheckpoint checkpoint = tiny_model(model);
+  checkpoint.config()["quantization_config"]["kv_cache_scheme"] = {{"num_bits", 8},
+                                                                   {"type", "float"},
+                                                                   {"strategy", "tensor"},
+                                                                   {"dynamic", false},
+                                                                   {"symmetric", true}};
+  const TinyFolder folder;
+  checkpoint.write(folder.path());
+  EXPECT_THAT(prepare(folder.path(), false, probe_cpu(), {}).plan.notes,
+              ElementsAre(AllOf(HasSubstr("kv_cache_scheme"), HasSubstr("holds bf16"))));
+}
+
 TEST(Describe, ExpertLayersAreListedAndThePlanRefusesThemByName) {
   const TinyFolder folder;
   tiny_model({}).write(folder.path());
