@@ -121,7 +121,7 @@ void read_merges(ondemand::value value, const Vocab& vocab, std::optional<Bpe>& 
   };
   for (auto merge : take(value.get_array(), "/model/merges", "an array")) {
     const size_t rank = bpe->merge_count() + block.size();
-    const auto pair = read_merge(take(std::move(merge), "/model/merges", "a merge"), rank);
+    const auto pair = read_merge(take(merge, "/model/merges", "a merge"), rank);
     if (pair) block.push_back(*pair);
     if (block.size() == Bpe::kBlock) add_block();
   }
@@ -269,8 +269,7 @@ void read_added_tokens(ondemand::value value, size_t limit, std::vector<AddedTok
   ondemand::array array = take(value.get_array(), "/added_tokens", "an array");
   for (auto entry : array) {
     const std::string where = fmt::format("/added_tokens/{}", added.size());
-    added.push_back(
-        read_added_token(take(std::move(entry), where, "an added token"), limit, where));
+    added.push_back(read_added_token(take(entry, where, "an added token"), limit, where));
   }
 }
 
