@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "base/error.h"
+#include "base/plural.h"
 #include "engine/batch_builder.h"
 
 namespace octet {
@@ -49,8 +50,8 @@ struct Engine::Impl {
     }
     if (length + (request.max_tokens > 0 && !request.score_prompt ? 1 : 0) > limit) {
       throw_error(Code::BadInput,
-                  fmt::format("the prompt has {} tokens, the context holds {} with the answer",
-                              length, limit),
+                  fmt::format("the prompt has {}, the context holds {} with the answer",
+                              counted(length, "token"), limit),
                   "shorten the prompt or raise --max-model-len");
     }
     for (const int32_t token : request.prompt) {
@@ -62,11 +63,10 @@ struct Engine::Impl {
       }
     }
     if (request.top_logprobs < 0 || request.top_logprobs > plan().request.dims.vocab) {
-      throw_error(
-          Code::BadInput,
-          fmt::format("log-probabilities of {} tokens were asked for, the vocabulary has {}",
-                      request.top_logprobs, plan().request.dims.vocab),
-          "ask for 0 to the size of the vocabulary");
+      throw_error(Code::BadInput,
+                  fmt::format("log-probabilities of {} were asked for, the vocabulary has {}",
+                              counted(request.top_logprobs, "token"), plan().request.dims.vocab),
+                  "ask for 0 to the size of the vocabulary");
     }
   }
 

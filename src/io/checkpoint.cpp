@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/plural.h"
+#include "base/printable.h"
 #include "io/json_file.h"
 #include "io/model_files.h"
 #include "io/safetensors_header.h"
@@ -170,13 +172,14 @@ void Checkpoint::Impl::read_headers() {
       const auto& first_path = files.shards[static_cast<size_t>(first.shard)];
       if (first.dtype != entry.dtype || first.shape != entry.shape ||
           !same_bytes(first_path, first, files.shards[i], entry)) {
-        throw_error(Code::BadInput,
-                    fmt::format("duplicate tensor \"{}\": {} and {} hold different ones",
-                                entry.name, first_path.string(), files.shards[i].string()));
+        throw_error(
+            Code::BadInput,
+            fmt::format("duplicate tensor \"{}\": {} and {} hold different ones",
+                        printable_name(entry.name), first_path.string(), files.shards[i].string()));
       }
       if (duplicates.insert(entry.name).second) {
-        notes.push_back(
-            fmt::format("tensor \"{}\" is in more than one file, with equal bytes", entry.name));
+        notes.push_back(fmt::format("tensor \"{}\" is in more than one file, with equal bytes",
+                                    printable_name(entry.name)));
       }
     }
   }
@@ -192,26 +195,27 @@ void Checkpoint::Impl::check_index(const std::unordered_set<std::string_view>& d
     if (at == NameTable::kEmpty) {
       throw_error(Code::BadInput,
                   fmt::format("{} names tensor \"{}\" in {}, which does not hold it",
-                              files.index.string(), name, expected));
+                              files.index.string(), printable_name(name), expected));
     }
     const TensorEntry& entry = entries[static_cast<size_t>(at)];
     named[static_cast<size_t>(at)] = true;
     if (entry.shard != shard && !duplicates.contains(entry.name)) {
       throw_error(Code::BadInput,
                   fmt::format("{} names tensor \"{}\" in {}, it is in {}", files.index.string(),
-                              name, expected,
+                              printable_name(name), expected,
                               files.shards[static_cast<size_t>(entry.shard)].filename().string()));
     }
   }
   const auto extra = std::find(named.begin(), named.end(), false);
   if (extra != named.end()) {
     const TensorEntry& entry = entries[static_cast<size_t>(extra - named.begin())];
-    throw_error(
-        Code::BadInput,
-        fmt::format("{} does not name {} tensors of its files, the first is \"{}\" in {}",
-                    files.index.string(), std::count(named.begin(), named.end(), false), entry.name,
-                    files.shards[static_cast<size_t>(entry.shard)].filename().string()),
-        "use the index that belongs to these files, or remove it");
+    throw_error(Code::BadInput,
+                fmt::format("{} does not name {} of its files, the first is \"{}\" in {}",
+                            files.index.string(),
+                            counted(std::count(named.begin(), named.end(), false), "tensor"),
+                            printable_name(entry.name),
+                            files.shards[static_cast<size_t>(entry.shard)].filename().string()),
+                "use the index that belongs to these files, or remove it");
   }
 }
 
@@ -224,9 +228,9 @@ void Checkpoint::Impl::note_unaligned() {
     bytes += entry.bytes;
   }
   if (count != 0) {
-    notes.push_back(fmt::format(
-        "{} tensors lie at unaligned offsets; those in use are copied to memory, up to {} bytes",
-        count, bytes));
+    notes.push_back(
+        fmt::format("{} {} at unaligned offsets; those in use are copied to memory, up to {} bytes",
+                    counted(count, "tensor"), count == 1 ? "lies" : "lie", bytes));
   }
 }
 

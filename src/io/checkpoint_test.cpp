@@ -215,7 +215,7 @@ TEST_F(CheckpointTest, AnIndexThatNamesTooMuchOrTooLittleIsRefused) {
     index["weight_map"].erase("model.norm.weight");
   });
   EXPECT_THAT(refusal(),
-              AllOf(HasSubstr("does not name 1 tensors"), HasSubstr("model.norm.weight")));
+              AllOf(HasSubstr("does not name 1 tensor of"), HasSubstr("model.norm.weight")));
 }
 
 TEST_F(CheckpointTest, AnIndexThatNamesTheWrongShardIsRefused) {
@@ -295,7 +295,7 @@ TEST_F(CheckpointTest, UnalignedTensorsAreCopiedOnceAndNoted) {
   EXPECT_EQ(view.as<float>()[0], 1.0F);
   EXPECT_EQ(view.as<float>()[1], 2.0F);
   EXPECT_EQ(checkpoint.view(*checkpoint.find("a")).data, view.data);
-  EXPECT_THAT(checkpoint.notes(), ElementsAre(HasSubstr("1 tensors lie at unaligned offsets")));
+  EXPECT_THAT(checkpoint.notes(), ElementsAre(HasSubstr("1 tensor lies at unaligned offsets")));
 }
 
 TEST_F(CheckpointTest, ReadsTheCheckpointsOfTransformers) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "io/module_name.h"
 #include "io/quant_args.h"
 #include "io/quant_dialect.h"
@@ -231,7 +232,7 @@ void CompressedTensors::add_target(const JsonField& target, int group) {
       return;
     }
     target.fail(fmt::format("a target that group \"{}\" does not have with another scheme",
-                            groups_[static_cast<size_t>(other)].name));
+                            printable_name(groups_[static_cast<size_t>(other)].name)));
   };
   if (const auto expression = expression_of(entry)) {
     for (const Expression& other : expressions_) {
@@ -296,7 +297,7 @@ std::optional<std::pair<std::string_view, int>> CompressedTensors::group_of(
 QuantMatch CompressedTensors::explain(std::string_view module, std::string_view class_name) const {
   QuantMatch match;
   if (const auto entry = ignored_by(module, class_name)) {
-    match.rule = fmt::format("ignore \"{}\"", *entry);
+    match.rule = fmt::format("ignore \"{}\"", printable_name(*entry));
     return match;
   }
   const auto found = group_of(module, class_name);
@@ -308,12 +309,13 @@ QuantMatch CompressedTensors::explain(std::string_view module, std::string_view 
   match.quant = group.quant;
   if (const auto entry = nearly_ignored_by(module)) {
     match.says = QuantMatch::Says::AsStored;
-    match.rule = fmt::format("ignore \"{}\", one component longer than the module", *entry);
+    match.rule =
+        fmt::format("ignore \"{}\", one component longer than the module", printable_name(*entry));
     return match;
   }
   match.says = QuantMatch::Says::Quantised;
-  match.rule = fmt::format("config_groups.{} target \"{}\", no ignore entry names it", group.name,
-                           found->first);
+  match.rule = fmt::format("config_groups.{} target \"{}\", no ignore entry names it",
+                           printable_name(group.name), printable_name(found->first));
   return match;
 }
 

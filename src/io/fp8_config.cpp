@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "io/module_name.h"
 #include "io/quant_args.h"
 #include "io/quant_dialect.h"
@@ -148,7 +149,7 @@ QuantMatch Fp8::explain(std::string_view module, std::string_view class_name) co
     if (const auto fused = fused_name(module)) entry = excluded_by(*fused);
   }
   if (entry) {
-    match.rule = fmt::format("modules_to_not_convert \"{}\"", *entry);
+    match.rule = fmt::format("modules_to_not_convert \"{}\"", printable_name(*entry));
     return match;
   }
   match.quant = quant_;
@@ -157,7 +158,8 @@ QuantMatch Fp8::explain(std::string_view module, std::string_view class_name) co
   match.rule = "quant_method fp8, modules_to_not_convert does not name it";
   if (const auto near = nearly_excluded_by(module)) {
     match.says = QuantMatch::Says::AsStored;
-    match.rule = fmt::format("modules_to_not_convert \"{}\" by transformers' rule only", *near);
+    match.rule = fmt::format("modules_to_not_convert \"{}\" by transformers' rule only",
+                             printable_name(*near));
   } else if (last_component(module) == "lm_head") {
     // No reader of this dialect quantises the head, and most configs do not list it.
     match.says = QuantMatch::Says::AsStored;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace octet {
 namespace {
@@ -88,7 +89,7 @@ std::vector<std::pair<std::string, JsonField>> JsonField::members() const {
   if (!value_->is_object()) fail("an object");
   std::vector<std::pair<std::string, JsonField>> list;
   for (const auto& [key, value] : value_->items()) {
-    list.emplace_back(key, JsonField(value, fmt::format("{}.{}", path_, key)));
+    list.emplace_back(key, JsonField(value, fmt::format("{}.{}", path_, printable_name(key))));
   }
   return list;
 }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/printable.h"
 
 namespace octet {
 namespace {
@@ -131,10 +132,11 @@ void read_index(ModelFiles& files) {
     if (entry.value.get(file) != simdjson::SUCCESS || !is_inside(fs::path(file))) {
       throw_error(Code::BadInput,
                   fmt::format("{}: weight_map.\"{}\" is {}, expected a file name inside the folder",
-                              where, entry.key, simdjson::minify(entry.value)));
+                              where, printable_name(entry.key), simdjson::minify(entry.value)));
     }
     if (!seen.insert(entry.key).second) {
-      throw_error(Code::BadInput, fmt::format("{}: duplicate tensor \"{}\"", where, entry.key));
+      throw_error(Code::BadInput,
+                  fmt::format("{}: duplicate tensor \"{}\"", where, printable_name(entry.key)));
     }
     entries.emplace_back(entry.key, file);
     numbers.emplace(file, 0);

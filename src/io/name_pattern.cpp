@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace octet {
 namespace {
@@ -54,8 +55,9 @@ NamePattern::NamePattern(std::string_view expression, std::string_view where) : 
       reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(),
       PCRE2_ANCHORED | PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr);
   if (code == nullptr) {
-    throw_error(Code::BadInput, fmt::format("{}: regular expression \"{}\" at character {}: {}",
-                                            where, expression, offset, message_of(error)));
+    throw_error(Code::BadInput,
+                fmt::format("{}: regular expression \"{}\" at character {}: {}", where,
+                            printable_name(expression), offset, message_of(error)));
   }
   code_ = std::shared_ptr<pcre2_code>(code, pcre2_code_free);
 }
@@ -67,8 +69,8 @@ bool NamePattern::matches(std::string_view name) const {
                                  name.size(), 0, 0, data.get(), limits());
   if (result >= 0) return true;
   if (result == PCRE2_ERROR_NOMATCH) return false;
-  throw_error(Code::BadInput, fmt::format("regular expression \"{}\" on module \"{}\": {}", text_,
-                                          name, message_of(result)));
+  throw_error(Code::BadInput, fmt::format("regular expression \"{}\" on module \"{}\": {}",
+                                          printable_name(text_), name, message_of(result)));
 }
 
 }  // namespace octet

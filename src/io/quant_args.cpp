@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace octet {
 namespace {
@@ -177,7 +178,8 @@ std::vector<std::string> UnknownKeys::notes() const {
   for (const auto& [key, path] : keys) {
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
     seen.push_back(key);
-    lines.push_back(fmt::format("{}: key \"{}\" is not known and has no effect", path, key));
+    lines.push_back(
+        fmt::format("{}: key \"{}\" is not known and has no effect", path, printable_name(key)));
   }
   return lines;
 }

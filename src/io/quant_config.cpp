@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "io/json_field.h"
 #include "io/quant_dialect.h"
 
@@ -40,7 +41,7 @@ std::shared_ptr<const QuantDialect> parse_dialect(const JsonField& config) {
   if (method == "fp8") return parse_fp8(config);
   throw_error(Code::BadInput, fmt::format("{}.quant_method \"{}\" is not supported; supported are "
                                           "\"compressed-tensors\" and \"fp8\"",
-                                          config.path(), method));
+                                          config.path(), printable_name(method)));
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/plural.h"
+#include "base/printable.h"
 
 namespace octet {
 namespace {
@@ -31,9 +33,9 @@ struct Place {
   std::string_view tensor;
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw_error(Code::BadInput,
-                tensor.empty() ? fmt::format("{}: {}", file.string(), what)
-                               : fmt::format("{}: tensor \"{}\": {}", file.string(), tensor, what));
+    throw_error(Code::BadInput, tensor.empty() ? fmt::format("{}: {}", file.string(), what)
+                                               : fmt::format("{}: tensor \"{}\": {}", file.string(),
+                                                             printable_name(tensor), what));
   }
 };
 
@@ -54,7 +56,8 @@ uint64_t header_length(const RandomAccessFile& in, const Place& place) {
     place.fail(
         fmt::format("states a header of {} bytes, expected at most {}", length, kMaxHeaderBytes));
   }
-  if (length < 2) place.fail(fmt::format("states a header of {} bytes, expected JSON", length));
+  if (length < 2)
+    place.fail(fmt::format("states a header of {}, expected JSON", counted(length, "byte")));
   if (length > in.size() - sizeof length) {
     place.fail(fmt::format("is truncated: the header needs {} bytes, the file has {}",
                            length + sizeof length, in.size()));
@@ -73,7 +76,7 @@ DType read_dtype(const dom::element& value, const Place& place) {
     for (const DTypeInfo& row : detail::kDTypes) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", row.safetensors);
     }
-    place.fail(fmt::format("dtype \"{}\" is not one of {}", word, known));
+    place.fail(fmt::format("dtype \"{}\" is not one of {}", printable_name(word), known));
   }
   return *dtype;
 }
@@ -146,7 +149,7 @@ HeaderTensor read_tensor(const dom::element& value, const Place& place) {
                  : field.key == "shape"        ? &has_shape
                  : field.key == "data_offsets" ? &has_offsets
                                                : nullptr;
-    if (seen == nullptr) place.fail(fmt::format("unknown field \"{}\"", field.key));
+    if (seen == nullptr) place.fail(fmt::format("unknown field \"{}\"", printable_name(field.key)));
     if (*seen) place.fail(fmt::format("field \"{}\" is given twice", field.key));
     *seen = true;
     if (seen == &has_dtype) tensor.dtype = read_dtype(field.value, place);
@@ -180,7 +183,8 @@ void check_names(const std::vector<HeaderTensor>& tensors, const Place& place) {
   seen.reserve(tensors.size());
   for (const HeaderTensor& tensor : tensors) {
     if (!seen.insert(tensor.name).second) {
-      place.fail(fmt::format("duplicate tensor name \"{}\" in the header", tensor.name));
+      place.fail(
+          fmt::format("duplicate tensor name \"{}\" in the header", printable_name(tensor.name)));
     }
   }
 }
@@ -191,12 +195,13 @@ void check_ranges(const std::vector<HeaderTensor>& tensors, const Place& place) 
   const HeaderTensor* last = nullptr;
   for (const HeaderTensor& tensor : tensors) {
     if (tensor.begin < end) {
-      place.fail(fmt::format("tensors \"{}\" and \"{}\" overlap: [{}, {}] and [{}, {}]", last->name,
-                             tensor.name, last->begin, last->end, tensor.begin, tensor.end));
+      place.fail(fmt::format("tensors \"{}\" and \"{}\" overlap: [{}, {}] and [{}, {}]",
+                             printable_name(last->name), printable_name(tensor.name), last->begin,
+                             last->end, tensor.begin, tensor.end));
     }
     if (tensor.begin > end) {
       place.fail(fmt::format("a hole of {} bytes at data offset {}, before tensor \"{}\"",
-                             tensor.begin - end, end, tensor.name));
+                             tensor.begin - end, end, printable_name(tensor.name)));
     }
     end = tensor.end;
     last = &tensor;

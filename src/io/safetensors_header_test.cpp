@@ -101,7 +101,7 @@ TEST_F(SafetensorsHeaderTest, AbsurdHeaderLengthsAreRefusedBeforeReadingThem) {
   EXPECT_THAT(with_length(100'000'001), HasSubstr("expected at most 100000000"));
   EXPECT_THAT(with_length(90'000'000), HasSubstr("is truncated"));
   EXPECT_THAT(with_length(0), HasSubstr("header of 0 bytes"));
-  EXPECT_THAT(with_length(1), HasSubstr("header of 1 bytes"));
+  EXPECT_THAT(with_length(1), HasSubstr("header of 1 byte,"));
 }
 
 TEST_F(SafetensorsHeaderTest, HeadersThatAreNotJsonObjectsAreRefused) {
@@ -125,6 +125,19 @@ TEST_F(SafetensorsHeaderTest, D07OverlapsAreRefusedWithBothNames) {
   const std::string header = "{" + header_entry("a", "U8", "[32]", "[0,32]") + "," +
                              header_entry("b", "U8", "[32]", "[16,48]") + "}";
   EXPECT_THAT(refusal(header, 48), HasSubstr("tensors \"a\" and \"b\" overlap: [0, 32] and"));
+}
+
+TEST_F(SafetensorsHeaderTest, NamesWithLineFeedsAndEscapesStayInTheirLine) {
+  const std::string a = R"(a\nb)";  // as JSON writes a line feed
+  const std::string b = R"(\u001b[31m)";
+  const std::string both = "{" + header_entry(a, "U8", "[32]", "[0,32]") + ",";
+  EXPECT_THAT(refusal(both + header_entry(b, "U8", "[32]", "[16,48]") + "}", 48),
+              HasSubstr(R"(tensors "a\x0ab" and "\x1b[31m" overlap)"));
+  EXPECT_THAT(refusal(both + header_entry(b, "U8", "[32]", "[96,128]") + "}", 128),
+              HasSubstr(R"(before tensor "\x1b[31m")"));
+  EXPECT_THAT(refusal(both + header_entry(a, "U8", "[4]", "[32,36]") + "}", 36),
+              HasSubstr(R"(duplicate tensor name "a\x0ab")"));
+  EXPECT_THAT(refusal("{\"" + a + "\":[1]}"), HasSubstr(R"(tensor "a\x0ab": is [1])"));
 }
 
 TEST_F(SafetensorsHeaderTest, D07HolesAreRefusedWithTheirPlace) {

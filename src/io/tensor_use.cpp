@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace octet {
 namespace {
@@ -84,7 +85,7 @@ std::string list_names(const std::vector<std::string_view>& names) {
   constexpr size_t kShown = 8;
   std::string text;
   for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", names[i]);
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", printable_name(names[i]));
   }
   if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
   return text;
