@@ -27,7 +27,7 @@ requires std::is_invocable_r_v<std::string, F> std::string text_of(const F& wher
 // The value of a result, or BadInput with the place and the parser's words. `where` is a text, or
 // makes one: places inside long lists are spelled only when something is wrong.
 template <class T, class Where>
-T take(simdjson::simdjson_result<T>&& result, const Where& where, std::string_view expected) {
+T take(simdjson::simdjson_result<T> result, const Where& where, std::string_view expected) {
   T value;
   if (const auto error = std::move(result).get(value)) {
     if (error == simdjson::INCORRECT_TYPE)
