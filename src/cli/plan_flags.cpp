@@ -130,6 +130,7 @@ PlanOptions plan_options(const ParsedArgs& args) {
   options.policy.disabled = args.list("disable");
   for (const std::string& rule : args.list("kernel"))
     options.policy.forced.push_back(parse_kernel_rule(rule));
+  options.isa_limited = args.has("max-isa");
   options.max_model_len = args.integer("max-model-len").value_or(0);
   options.max_batch_tokens = args.integer("max-num-batched-tokens").value_or(512);
   options.ranks = static_cast<int>(args.integer("tensor-parallel-size").value_or(1));

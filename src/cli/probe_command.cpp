@@ -1,6 +1,7 @@
 // octet probe: what this machine offers; as JSON it is a device profile.
 #include <fmt/format.h>
 
+#include "base/plural.h"
 #include "base/printable.h"
 #include "cli/command_list.h"
 #include "device/info.h"
@@ -24,9 +25,9 @@ int run(const ParsedArgs& args, const Console& console) {
     console.out(to_json(cpu) + "\n");
     return 0;
   }
-  console.out(fmt::format("cpu     \"{}\"\n        {} threads, {} usable memory\n        {}\n",
-                          printable_name(cpu.name), cpu.threads, human_bytes(cpu.memory_bytes),
-                          to_string(cpu.features)));
+  console.out(fmt::format("cpu     \"{}\"\n        {}, {} usable memory\n        {}\n",
+                          printable_name(cpu.name), counted(cpu.threads, "thread"),
+                          human_bytes(cpu.memory_bytes), to_string(cpu.features)));
   console.out("opencl  no kernels in this program\ncuda    no kernels in this program\n");
   return 0;
 }

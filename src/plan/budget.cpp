@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/plural.h"
 #include "plan/explain.h"
 
 namespace octet {
@@ -28,26 +29,27 @@ bool has_kernels(const ModelPlan& plan) {
                      [](const PlannedLayers& group) { return group.resolution.chosen; });
 }
 
-// Plans for `tokens` of context: scratch grows with it.
-void plan_context(ModelPlan& plan, int64_t tokens) {
+// Plans for `tokens` of context: scratch grows with it. Whether it fits.
+bool plan_context(ModelPlan& plan, int64_t tokens) {
   Budget& b = plan.budget;
   b.max_model_len = tokens;
   if (has_kernels(plan)) plan.workspace = workspace_sizes(plan);
   b.scratch = plan.workspace.total();
   const uint64_t used = b.weights + b.scratch;
-  b.fits_tokens = b.device > used && b.kv_per_token > 0
-                      ? static_cast<int64_t>((b.device - used) / b.kv_per_token)
-                      : 0;
+  return b.device > used && b.kv_per_token > 0 &&
+         static_cast<uint64_t>(tokens) <= (b.device - used) / b.kv_per_token;
 }
 
-// The most tokens of context, at most `limit`, that fit with the scratch that they need; 0: none.
-int64_t largest_context(ModelPlan& plan, int64_t limit) {
+// The most tokens of context that fit with the scratch that they need; 0: none.
+int64_t largest_context(ModelPlan& plan) {
+  const Budget& b = plan.budget;
+  if (b.kv_per_token == 0 || b.device <= b.weights) return 0;
   int64_t fits = 0;
-  int64_t too_many = limit + 1;
+  // Without scratch no more than this would fit.
+  auto too_many = static_cast<int64_t>((b.device - b.weights) / b.kv_per_token) + 1;
   while (too_many - fits > 1) {
     const int64_t middle = fits + (too_many - fits) / 2;
-    plan_context(plan, middle);
-    (plan.budget.fits_tokens >= middle ? fits : too_many) = middle;
+    (plan_context(plan, middle) ? fits : too_many) = middle;
   }
   return fits;
 }
@@ -58,16 +60,16 @@ std::string exact(uint64_t bytes) {
 }
 
 // Why the plan does not fit, and what would.
-std::string no_room(const ModelPlan& plan, int64_t largest) {
+std::string no_room(const ModelPlan& plan) {
   const Budget& b = plan.budget;
   return fmt::format(
-      "{} does not fit on \"{}\": weights {} + scratch {} + KV {} for {} tokens = {}, the device "
+      "{} does not fit on \"{}\": weights {} + scratch {} + KV {} for {} = {}, the device "
       "has {}\n  try: {}",
       plan.request.model, plan.device.name, exact(b.weights), exact(b.scratch), exact(b.kv()),
-      b.max_model_len, exact(b.weights + b.scratch + b.kv()), exact(b.device),
-      largest >= 1 ? fmt::format("--max-model-len {}, the most that fits", largest)
-                   : "a device with more memory, or a smaller --max-num-batched-tokens (less "
-                     "scratch): no token of context fits");
+      counted(b.max_model_len, "token"), exact(b.weights + b.scratch + b.kv()), exact(b.device),
+      b.fits_tokens >= 1 ? fmt::format("--max-model-len {}, the most that fits", b.fits_tokens)
+                         : "a device with more memory, or a smaller --max-num-batched-tokens (less "
+                           "scratch): no token of context fits");
 }
 
 }  // namespace
@@ -80,20 +82,19 @@ void make_budget(ModelPlan& plan) {
   const int64_t limit = plan.request.dims.max_position;
   const int64_t asked = plan.options.max_model_len;
   if (asked > limit) {
-    plan.notes.push_back(fmt::format(
-        "--max-model-len {} is over the {} positions the model was made for", asked, limit));
+    plan.notes.push_back(fmt::format("--max-model-len {} is over the {} the model was made for",
+                                     asked, counted(limit, "position")));
   }
   const int64_t wanted = asked > 0 ? asked : limit;
-  plan_context(plan, wanted);
-  if (b.fits_tokens >= wanted) return;
-  const int64_t largest = largest_context(plan, wanted);
-  const bool shorten = asked == 0 && largest >= 1;
-  plan_context(plan, shorten ? largest : wanted);
+  b.fits_tokens = largest_context(plan);
+  const bool fits = b.fits_tokens >= wanted;
+  const bool shorten = !fits && asked == 0 && b.fits_tokens >= 1;
+  plan_context(plan, shorten ? b.fits_tokens : wanted);
   if (shorten) {
-    plan.notes.push_back(
-        fmt::format("context shortened from {} to the {} tokens that fit", limit, largest));
-  } else {
-    plan.failures.push_back(no_room(plan, largest));
+    plan.notes.push_back(fmt::format("context shortened from {} to the {} that fit", limit,
+                                     counted(b.fits_tokens, "token")));
+  } else if (!fits) {
+    plan.failures.push_back(no_room(plan));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/plural.h"
 #include "base/printable.h"
 #include "plan/refusal_lines.h"
 
@@ -99,13 +100,12 @@ void explain_budget(std::string& out, const ModelPlan& plan) {
   const Budget& b = plan.budget;
   out += fmt::format("  {:24} {} ({} of it copied)\n", "weights", human_bytes(b.weights),
                      human_bytes(b.copied));
-  out +=
-      fmt::format("  {:24} {} a token ({}), {} for {} tokens\n", "KV", human_bytes(b.kv_per_token),
-                  name(plan.kv.dtype), human_bytes(b.kv()), b.max_model_len);
-  out += fmt::format("  {:24} {} for steps of {} tokens\n", "scratch", human_bytes(b.scratch),
-                     plan.options.max_batch_tokens);
-  out += fmt::format("  {:24} {}; {} tokens of context fit\n", "device memory",
-                     human_bytes(b.device), b.fits_tokens);
+  out += fmt::format("  {:24} {} a token ({}), {} for {}\n", "KV", human_bytes(b.kv_per_token),
+                     name(plan.kv.dtype), human_bytes(b.kv()), counted(b.max_model_len, "token"));
+  out += fmt::format("  {:24} {} for steps of {}\n", "scratch", human_bytes(b.scratch),
+                     counted(plan.options.max_batch_tokens, "token"));
+  out += fmt::format("  {:24} {}; {} of context {}\n", "device memory", human_bytes(b.device),
+                     counted(b.fits_tokens, "token"), b.fits_tokens == 1 ? "fits" : "fit");
 }
 
 Json refusals_json(const std::vector<Refusal>& refusals) {
@@ -186,13 +186,13 @@ std::string human_bytes(uint64_t bytes) {
 }
 
 std::string explain(const ModelPlan& plan) {
-  std::string out =
-      fmt::format("{}: {}, {} layers, {} linear", printable_name(plan.request.model),
-                  plan.request.architecture, plan.dims.layers, plan.request.layers.size());
+  std::string out = fmt::format("{}: {}, {}, {} linear", printable_name(plan.request.model),
+                                plan.request.architecture, counted(plan.dims.layers, "layer"),
+                                plan.request.layers.size());
   if (plan.options.ranks > 1)
     out += fmt::format(", rank {} of {}", plan.options.rank, plan.options.ranks);
-  out += fmt::format("\ndevice {} \"{}\" ({} threads, {}{})\n", name(plan.device.kind),
-                     printable_name(plan.device.name), plan.device.threads,
+  out += fmt::format("\ndevice {} \"{}\" ({}, {}{})\n", name(plan.device.kind),
+                     printable_name(plan.device.name), counted(plan.device.threads, "thread"),
                      human_bytes(plan.device.memory_bytes), features_text(plan.device));
   out += "\nlinear layers   * chosen  + could also run  - refused\n";
   explain_layers(out, plan);
@@ -219,6 +219,8 @@ std::string to_json(const ModelPlan& plan) {
   json["dtype"] = name(plan.options.policy.carrier);
   json["ranks"] = plan.options.ranks;
   json["rank"] = plan.options.rank;
+  json["ranks_requested"] = plan.ranks_requested;
+  json["ranks_possible"] = plan.ranks_possible;
   json["runnable"] = plan.failures.empty();
   json["linear"] = Json::array();
   for (const PlannedLayers& group : plan.layers) json["linear"].push_back(group_json(plan, group));

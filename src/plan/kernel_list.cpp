@@ -27,20 +27,20 @@ std::string takes(const LinearCaps& caps) {
   return text;
 }
 
-std::string multiple(std::string_view what, int64_t n) {
-  return n > 1 ? fmt::format("{} a multiple of {}", what, n) : "any";
+std::string multiple(int64_t n) {
+  return n > 1 ? fmt::format("a multiple of {}", n) : "any";
 }
 
 std::string takes(const Attention::Caps& caps) {
   return fmt::format("KV {}; head_dim {}, at most {}", to_string(caps.kv_dtypes),
-                     multiple("", caps.head_dim_multiple), caps.max_head_dim);
+                     multiple(caps.head_dim_multiple), caps.max_head_dim);
 }
 std::string takes(const RmsNorm::Caps& caps) {
-  return fmt::format("width {}", multiple("", caps.width_multiple));
+  return fmt::format("width {}", multiple(caps.width_multiple));
 }
 std::string takes(const Rope::Caps& caps) {
   return fmt::format("KV {}; rotary_dim {}", to_string(caps.kv_dtypes),
-                     multiple("", caps.rotary_multiple));
+                     multiple(caps.rotary_multiple));
 }
 std::string takes(const Quantize::Caps& caps) {
   return fmt::format("to {}; scales {} in {}", to_string(caps.outputs), to_string(caps.scales),

@@ -38,22 +38,35 @@ std::vector<std::string_view> known_names() {
   return names;
 }
 
+// "A; B": all that one kernel says.
+std::string joined(const std::vector<Refusal>& refusals) {
+  std::string text;
+  for (const Refusal& refusal : refusals) text += (text.empty() ? "" : "; ") + refusal.detail;
+  return text;
+}
+
 std::string reasons(const Resolution& resolution) {
   std::string text;
   for (const LinearAttempt& attempt : resolution.attempts) {
-    for (const Refusal& refusal : attempt.refusals) {
-      text += fmt::format("\n  - {:5} {}  {}", name(attempt.kernel->scheme), attempt.kernel->name,
-                          refusal.detail);
-    }
+    text += fmt::format("\n  - {:5} {}  {}", name(attempt.kernel->scheme), attempt.kernel->name,
+                        joined(attempt.refusals));
   }
   return text.empty() ? "\n  (no kernel of any kind is linked)" : text;
 }
 
-// What the user can change when no kernel is left.
-std::string_view try_line(const Policy& policy) {
-  return policy.disabled.empty() && policy.forced.empty()
-             ? "\n  try: another --device; `octet kernels` lists what each kernel needs and takes"
-             : "\n  try: fewer --disable and --kernel";
+// What the user can change when no kernel is left: of the flags that keep kernels out, those given.
+std::string try_line(const PlanOptions& options) {
+  std::vector<std::string_view> given;
+  if (!options.policy.disabled.empty()) given.push_back("--disable");
+  if (!options.policy.forced.empty()) given.push_back("--kernel");
+  if (options.isa_limited) given.push_back("--max-isa");
+  if (options.policy.carrier == Carrier::F32) given.push_back("--dtype");
+  if (given.empty())
+    return "\n  try: another --device; `octet kernels` lists what each kernel needs and takes";
+  const std::string_view last = given.back();
+  given.pop_back();
+  return given.empty() ? fmt::format("\n  try: leave out {}", last)
+                       : fmt::format("\n  try: leave out {} or {}", fmt::join(given, ", "), last);
 }
 
 // Resolves every distinct layer and records which group each layer belongs to.
@@ -117,7 +130,7 @@ void judge_layers(ModelPlan& plan) {
           "cannot plan {} on \"{}\" ({})\n  checkpoint: weights {}, input {}, N={} K={}{}{}",
           group.pattern, plan.device.name, name(plan.device.kind), to_string(group.quant.weight),
           group.quant.input ? to_string(*group.quant.input) : "unquantised", group.shape.n,
-          group.shape.k, reasons(group.resolution), try_line(plan.options.policy)));
+          group.shape.k, reasons(group.resolution), try_line(plan.options)));
       continue;
     }
     const SchemeId declared = declared_scheme(group.quant);
@@ -152,11 +165,9 @@ void choose(Selection<Kernel<Op>>& selection, const typename Op::Problem& proble
   std::string text = fmt::format("cannot plan {} on \"{}\" ({})", Op::kName, plan.device.name,
                                  name(plan.device.kind));
   for (const auto& attempt : selection.attempts) {
-    for (const Refusal& refusal : attempt.refusals) {
-      text += fmt::format("\n  - {}  {}", attempt.kernel->name, refusal.detail);
-    }
+    text += fmt::format("\n  - {}  {}", attempt.kernel->name, joined(attempt.refusals));
   }
-  plan.failures.push_back(std::move(text) + std::string(try_line(plan.options.policy)));
+  plan.failures.push_back(std::move(text) + try_line(plan.options));
 }
 
 // The inputs that the chosen linear kernels take, each once.
@@ -203,6 +214,8 @@ ModelPlan make_plan(PlanRequest request, const DeviceInfo& device, PlanOptions o
   plan.notes = plan.request.notes;
   check_names(plan.options.policy, known_names());
   check_bindings(plan.request, plan.options.policy, kernels<LinearKernel>());
+  plan.ranks_requested = plan.options.ranks;
+  plan.ranks_possible = possible_ranks(plan.request);
   if (auto failure = unshareable(plan.request, plan.options.ranks)) {
     plan.failures.push_back(*std::move(failure));
     plan.options.ranks = 1;

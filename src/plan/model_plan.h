@@ -57,6 +57,7 @@ struct PlanOptions {
   int64_t max_model_len = 0;       // tokens of one sequence; 0: the model's own limit, or what fits
   int64_t max_batch_tokens = 512;  // rows of one step
   int64_t max_sequences = 1;
+  bool isa_limited = false;  // --max-isa took features from the device; for messages
 };
 
 // Layers that are alike: same pattern, shape on the rank, words of the checkpoint and policy.
@@ -96,7 +97,7 @@ struct Budget {
   uint64_t scratch = 0;
   uint64_t device = 0;        // what the device has
   int64_t max_model_len = 0;  // tokens planned for
-  int64_t fits_tokens = 0;    // tokens of KV that fit beside weights and scratch
+  int64_t fits_tokens = 0;    // the largest max_model_len that fits, its scratch counted
 
   uint64_t kv() const { return kv_per_token * static_cast<uint64_t>(max_model_len); }
 };
@@ -114,6 +115,8 @@ struct ModelPlan {
   Budget budget;
   std::vector<std::string> notes;
   std::vector<std::string> failures;  // why it cannot run; empty: planned
+  int ranks_requested = 1;            // options.ranks is 1 where so many cannot share the model
+  std::vector<int> ranks_possible;    // numbers of ranks that can, ascending
 };
 
 // Makes the plan. Throws BadInput when --kernel binds nothing; what cannot run is a failure inside
@@ -126,6 +129,9 @@ void require_runnable(const ModelPlan& plan);
 // The share of one rank. Throws CannotRun when the heads or the MLP cannot be shared evenly.
 ModelDims rank_dims(const ModelDims& dims, int ranks);
 LayerShape rank_shape(const PlanLayer& layer, int ranks);
+
+// The numbers of ranks that can share the model evenly, ascending; 1 is always one.
+std::vector<int> possible_ranks(const PlanRequest& request);
 
 // Why `ranks` ranks cannot share the model evenly, with the numbers of ranks that can; nullopt:
 // they can.

@@ -49,16 +49,6 @@ std::vector<Shared> shared_by_ranks(const PlanRequest& request) {
   return list;
 }
 
-std::vector<int> rank_counts(const std::vector<Shared>& list) {
-  int64_t common = 0;
-  for (const Shared& item : list) common = std::gcd(common, item.count);
-  std::vector<int> counts;
-  for (int n = 1; n <= std::min<int64_t>(common, kMostRanks); ++n) {
-    if (common % n == 0) counts.push_back(n);
-  }
-  return counts;
-}
-
 }  // namespace
 
 ModelDims rank_dims(const ModelDims& dims, int ranks) {
@@ -82,10 +72,19 @@ LayerShape rank_shape(const PlanLayer& layer, int ranks) {
   return layer.shape;
 }
 
+std::vector<int> possible_ranks(const PlanRequest& request) {
+  int64_t common = 0;
+  for (const Shared& item : shared_by_ranks(request)) common = std::gcd(common, item.count);
+  std::vector<int> counts;
+  for (int n = 1; n <= std::min<int64_t>(common, kMostRanks); ++n) {
+    if (common % n == 0) counts.push_back(n);
+  }
+  return counts;
+}
+
 std::optional<std::string> unshareable(const PlanRequest& request, int ranks) {
-  const std::vector<Shared> list = shared_by_ranks(request);
   std::vector<std::string> uneven;
-  for (const Shared& item : list) {
+  for (const Shared& item : shared_by_ranks(request)) {
     if (item.count % ranks != 0) uneven.push_back(fmt::format("{} {}", item.count, item.what));
   }
   if (uneven.empty()) return std::nullopt;
@@ -93,7 +92,7 @@ std::optional<std::string> unshareable(const PlanRequest& request, int ranks) {
       "-tp {}: {} cannot be shared by {} ranks: {} {} no multiple of {}\n"
       "  the plan shows one rank; ranks that can share this model: {}",
       ranks, request.model, ranks, fmt::join(uneven, ", "), uneven.size() == 1 ? "is" : "are",
-      ranks, fmt::join(rank_counts(list), ", "));
+      ranks, fmt::join(possible_ranks(request), ", "));
 }
 
 }  // namespace octet

@@ -130,6 +130,8 @@ TEST(PlanCommand, SharesShapesAndBytesByRank) {
   const json one = plan_json({kDynamic});
   const json two = plan_json({kDynamic, "-tp", "2"});
   EXPECT_EQ(two["ranks"], 2);
+  EXPECT_EQ(two["ranks_requested"], 2);
+  EXPECT_EQ(two["ranks_possible"], json({1, 2}));
   EXPECT_EQ(layer(two, "q_proj")["n"], 32);
   EXPECT_EQ(layer(two, "q_proj")["k"], 64);
   EXPECT_EQ(layer(two, "o_proj")["n"], 64);
@@ -164,6 +166,8 @@ TEST(PlanCommand, RanksThatCannotShareTheModelGetAPlanOfOneRankAndTheNumbersThat
   EXPECT_THAT(ran.out, HasSubstr("self_attn.q_proj  x2  N=64 K=64"));
   const json data = plan_json({kDynamic, "-tp", "3"}, 3);
   EXPECT_EQ(data["ranks"], 1);
+  EXPECT_EQ(data["ranks_requested"], 3);
+  EXPECT_EQ(data["ranks_possible"], json({1, 2}));
   EXPECT_EQ(data["linear"], plan_json({kDynamic})["linear"]);
   EXPECT_EQ(data["bytes"]["scratch"], plan_json({kDynamic})["bytes"]["scratch"]);
   EXPECT_FALSE(data["runnable"]);
@@ -229,10 +233,30 @@ TEST(PlanCommand, ABoundLayerThatCannotRunIsExit3WithAllReasons) {
   const Ran ran = plan({kDynamic, "--kernel", kReference, "--disable", kReference}, 3);
   EXPECT_THAT(ran.err, AllOf(HasSubstr("cannot plan model.layers.*.self_attn.q_proj"),
                              HasSubstr("disabled by --disable"), HasSubstr("--kernel"),
-                             HasSubstr("\n  try: fewer --disable and --kernel\n")));
+                             HasSubstr("\n  try: leave out --disable or --kernel\n")));
   EXPECT_THAT(ran.out, HasSubstr("operations"));  // the plan is printed all the same
   const Ran weights = plan({"testing/data/fp8/ct-weight-only", "--kernel", kReference}, 3);
   EXPECT_THAT(weights.err, HasSubstr(kReference));
+}
+
+TEST(PlanCommand, AFailureNamesTheFlagsThatWereGivenAndEachKernelOnce) {
+  const auto failure = [](const Words& flags) {
+    Words words{kDynamic};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const json failures = plan_json(words, 3)["failures"];
+    return failures.at(0).get<std::string>();
+  };
+  // A kernel of a higher instruction set than the one admitted.
+  const std::string isa = failure({"--kernel", "cpu.linear.w8a8.f8.avx512", "--max-isa", "avx2"});
+  EXPECT_THAT(isa, HasSubstr("\n  try: leave out --kernel or --max-isa"));
+  for (const std::string& name : kernel_names("linear"))
+    EXPECT_EQ(count_of(isa, " " + name + "  "), 1U) << isa;
+  EXPECT_THAT(isa, ContainsRegex("- plain cpu\\.linear\\.plain\\.float\\.avx2  weights are fp8; "
+                                 "--kernel asks for cpu\\.linear\\.w8a8\\.f8\\.avx512\n"));
+  const std::string all = joined(kernel_names("linear"));
+  EXPECT_THAT(failure({"--disable", all}), HasSubstr("\n  try: leave out --disable"));
+  EXPECT_THAT(failure({"--disable", all, "--dtype", "float32", "--max-isa", "baseline"}),
+              HasSubstr("\n  try: leave out --disable, --max-isa or --dtype"));
 }
 
 TEST(PlanCommand, NothingBoundIsExit2) {
@@ -344,8 +368,38 @@ TEST(PlanCommand, ShortensTheContextToWhatFits) {
   ASSERT_NE(at, std::string::npos) << refused.err;
   const int64_t most = std::stoll(refused.err.substr(at + 5 + hint.size()));
   EXPECT_EQ(most, data["max_model_len"]);
+  EXPECT_THAT(refused.out, HasSubstr(std::to_string(most) + " tokens of context fit"));
   plan({kDynamic, "--device", path, "--max-model-len", std::to_string(most)});
   plan({kDynamic, "--device", path, "--max-model-len", std::to_string(most + 1)}, 3);
+}
+
+TEST(PlanCommand, TheContextThatFitsIsOneNumberAtEveryLength) {
+  // What is free changes from one moment to the next: a profile does not.
+  const TinyFolder folder;
+  const std::string path = (folder.path() / "device.json").string();
+  json profile = json::parse(run_octet({"probe", "--json"}).out);
+  profile["memory_bytes"] = 50'000'000;
+  write_bytes(path, profile.dump());
+  const auto with_length = [&](int64_t length, int status) {
+    return plan_json({kDynamic, "--device", path, "--max-model-len", std::to_string(length)},
+                     status);
+  };
+  const int64_t fits = with_length(1, 0)["fits_tokens"];
+  ASSERT_GT(fits, 1000);
+  for (const int64_t length : {int64_t{64}, fits / 2, fits})
+    EXPECT_EQ(with_length(length, 0)["fits_tokens"], fits) << length;
+  for (const int64_t length : {fits + 1, 10 * fits}) {
+    const json refused = with_length(length, 3);
+    EXPECT_EQ(refused["fits_tokens"], fits) << length;
+    EXPECT_THAT(refused["failures"][0].get<std::string>(),
+                HasSubstr("--max-model-len " + std::to_string(fits) + ", the most that fits"));
+  }
+}
+
+TEST(PlanCommand, OneTokenIsNotTokens) {
+  const Ran ran = plan({kDynamic, "--max-model-len", "1", "--max-num-batched-tokens", "1"});
+  EXPECT_THAT(ran.out, AllOf(HasSubstr(" for 1 token\n"), HasSubstr("for steps of 1 token\n")));
+  EXPECT_THAT(plan({kDynamic, "-t", "1"}).out, HasSubstr("(1 thread, "));
 }
 
 TEST(PlanCommand, TimingGoesToTheStandardError) {

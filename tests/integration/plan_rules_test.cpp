@@ -117,8 +117,18 @@ TEST(Plan, BytesAddUp) {
   EXPECT_GE(one.copied, 2U * (2 * 256 + 2 * 128 + 2 * 384 + 256) * sizeof(float));  // row scales
   EXPECT_EQ(one.kv_per_token, 2U * 2 * 2 * 64 * 2);
   EXPECT_EQ(one.kv(), 100 * one.kv_per_token);
-  const auto left = static_cast<int64_t>(one.device - one.weights - one.scratch);
-  EXPECT_EQ(one.fits_tokens, left / static_cast<int64_t>(one.kv_per_token));
+  // The longest context that fits: with its own scratch, and one more does not.
+  options.max_model_len = one.fits_tokens;
+  DeviceInfo same = here();
+  same.memory_bytes = one.device;
+  const ModelPlan longest = prepare(folder.path(), false, same, options).plan;
+  EXPECT_TRUE(longest.failures.empty());
+  EXPECT_LE(longest.budget.weights + longest.budget.scratch + longest.budget.kv(), one.device);
+  options.max_model_len = one.fits_tokens + 1;
+  const ModelPlan longer = prepare(folder.path(), false, same, options).plan;
+  EXPECT_FALSE(longer.failures.empty());
+  EXPECT_GT(longer.budget.weights + longer.budget.scratch + longer.budget.kv(), one.device);
+  options.max_model_len = 100;
 
   options.ranks = 2;
   const Budget two = prepared(folder.path(), options).plan.budget;
