@@ -74,6 +74,14 @@ std::optional<int64_t> ParsedArgs::integer(std::string_view name) const {
   return whole_value(one, *value);
 }
 
+std::optional<uint64_t> ParsedArgs::unsigned_integer(std::string_view name) const {
+  const Flag& one = flag(name);
+  OCTET_CHECK(one.kind == FlagKind::Unsigned, "--{} is not an unsigned whole number", name);
+  const auto value = text(name);
+  if (!value || is_word(one, *value)) return std::nullopt;
+  return parse_unsigned(*value, dashed_name(one));
+}
+
 std::optional<double> ParsedArgs::number(std::string_view name) const {
   const Flag& one = flag(name);
   OCTET_CHECK(is_numeric(one.kind), "--{} is not a number", name);

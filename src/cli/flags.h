@@ -21,10 +21,11 @@ enum class FlagKind {
   Text,         // any text
   Path,         // a file or folder; shells complete it
   Integer,      // a whole number
+  Unsigned,     // a whole number of the whole range of uint64_t; bounds are not looked at
   Size,         // a whole number with an optional suffix, see parse_size
   Number,       // a finite decimal number
   TextList,     // texts separated by commas; more occurrences append
-  IntegerList,  // whole numbers separated by commas or spaces; more occurrences append
+  IntegerList,  // whole numbers separated by commas; more occurrences append
   Repeated,     // one text per occurrence, commas are kept
 };
 
@@ -118,7 +119,9 @@ class ParsedArgs {
   std::optional<std::string> text(std::string_view name) const;
   // An Integer or a Size; nothing also for one of its words ("auto": see text).
   std::optional<int64_t> integer(std::string_view name) const;
-  // A Number, Integer or Size.
+  // An Unsigned; nothing also for one of its words.
+  std::optional<uint64_t> unsigned_integer(std::string_view name) const;
+  // A Number, Integer, Unsigned or Size.
   std::optional<double> number(std::string_view name) const;
   // A TextList or Repeated, in the order given.
   std::vector<std::string> list(std::string_view name) const;
@@ -153,10 +156,13 @@ ParsedArgs parse(const CommandSpec& spec, std::span<const std::string> words);
 
 // Whole number with an optional suffix: k m g t count in 1000s, K M G T (also Ki, KiB) in 1024s;
 // "1.5k" is 1500, a fraction before a binary suffix is refused, as vLLM reads its numbers.
-// `subject` begins the message of the Error{BadInput}.
-int64_t parse_size(std::string_view text, std::string_view subject);
-// Whole number in decimal digits with an optional sign. Throws Error{BadInput}.
-int64_t parse_integer(std::string_view text, std::string_view subject);
+// `subject` begins the message of the Error{BadInput}, which says `range` ("from 1 to 9") of a
+// number that int64_t does not hold; without one, the range of int64_t.
+int64_t parse_size(std::string_view text, std::string_view subject, std::string_view range = {});
+// Whole number in decimal digits with an optional sign. Throws Error{BadInput} in the same way.
+int64_t parse_integer(std::string_view text, std::string_view subject, std::string_view range = {});
+// Whole number in decimal digits, all that a uint64_t holds. Throws Error{BadInput}.
+uint64_t parse_unsigned(std::string_view text, std::string_view subject);
 // Finite decimal number. Throws Error{BadInput}.
 double parse_number(std::string_view text, std::string_view subject);
 

@@ -18,6 +18,16 @@ constexpr std::string_view kBinary = "KMGT";
               std::move(hint));
 }
 
+// What a number too large or too small for int64_t should have been.
+[[noreturn]] void refuse_range(std::string_view subject, std::string_view range,
+                               std::string_view got) {
+  using Limits = std::numeric_limits<int64_t>;
+  const std::string words = range.empty()
+                                ? fmt::format("from {} to {}", Limits::min(), Limits::max())
+                                : std::string(range);
+  refuse(subject, fmt::format("a whole number {}", words), got);
+}
+
 // std::from_chars takes no '+', people do; "+-1" stays wrong.
 std::string_view without_plus(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
@@ -56,15 +66,24 @@ Suffix suffix_of(std::string_view text) {
 
 }  // namespace
 
-int64_t parse_integer(std::string_view text, std::string_view subject) {
+int64_t parse_integer(std::string_view text, std::string_view subject, std::string_view range) {
   const std::string_view digits = without_plus(text);
   int64_t value = 0;
   const auto [end, error] = read(digits, value);
-  if (error == std::errc::result_out_of_range) {
-    refuse(subject, "a whole number of at most 64 bits", text);
-  }
+  if (error == std::errc::result_out_of_range) refuse_range(subject, range, text);
   if (error != std::errc() || end != digits.data() + digits.size()) {
     refuse(subject, "a whole number", text);
+  }
+  return value;
+}
+
+uint64_t parse_unsigned(std::string_view text, std::string_view subject) {
+  const std::string_view digits = without_plus(text);
+  uint64_t value = 0;
+  const auto [end, error] = read(digits, value);
+  if (error != std::errc() || end != digits.data() + digits.size()) {
+    refuse(subject,
+           fmt::format("a whole number from 0 to {}", std::numeric_limits<uint64_t>::max()), text);
   }
   return value;
 }
@@ -79,7 +98,7 @@ double parse_number(std::string_view text, std::string_view subject) {
   return value;
 }
 
-int64_t parse_size(std::string_view text, std::string_view subject) {
+int64_t parse_size(std::string_view text, std::string_view subject, std::string_view range) {
   const std::string_view expected = "a whole number such as 8192, 8k (8000) or 8K (8192)";
   const Suffix suffix = suffix_of(text);
   const std::string_view digits = without_plus(text.substr(0, text.size() - suffix.length));
@@ -95,7 +114,7 @@ int64_t parse_size(std::string_view text, std::string_view subject) {
     if (error == std::errc::result_out_of_range ||
         (error == std::errc() && whole &&
          __builtin_mul_overflow(value, static_cast<int64_t>(suffix.factor), &product))) {
-      refuse(subject, "a whole number of at most 64 bits", text);
+      refuse_range(subject, range, text);
     }
     if (error != std::errc() || !whole) refuse(subject, expected, text);
     return product;
@@ -113,7 +132,7 @@ int64_t parse_size(std::string_view text, std::string_view subject) {
   if (std::abs(exact - rounded) > 1e-9 * std::max(1.0, std::abs(exact))) {
     refuse(subject, "a size that comes out whole", text);
   }
-  if (std::abs(rounded) >= 9.2e18) refuse(subject, "a whole number of at most 64 bits", text);
+  if (std::abs(rounded) >= 9.2e18) refuse_range(subject, range, text);
   return static_cast<int64_t>(rounded);
 }
 

@@ -5,6 +5,7 @@
 #include <boost/program_options.hpp>
 #include <climits>
 
+#include "base/plural.h"
 #include "cli/flags_lookup.h"
 #include "cli/flags_value.h"
 #include "cli/help_format.h"
@@ -235,8 +236,8 @@ class ArgsBuilder {
 
   [[noreturn]] void throw_extra() const {
     throw_error(Code::BadInput,
-                fmt::format("'octet {}' takes {} argument(s), got '{}' as well", spec_.name,
-                            args_.arguments_.size(), words_[next_]),
+                fmt::format("'octet {}' takes {}, got '{}' as well", spec_.name,
+                            counted(args_.arguments_.size(), "argument"), words_[next_]),
                 "quote a value that contains spaces; " + help_hint(spec_));
   }
 

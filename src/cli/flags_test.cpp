@@ -137,8 +137,9 @@ TEST(Flags, GivesDefaultsAndSaysWhetherAFlagWasGiven) {
 }
 
 TEST(Flags, CollectsListsAndRepeatedTexts) {
-  const auto args = parsed(run(), {"M", "--stop", "a,b", "--stop=", "--disable", "x,y",
-                                   "--disable=z", "--prompt-ids", "1,2, 3", "--prompt-ids=4 5"});
+  const auto args =
+      parsed(run(), {"M", "--stop", "a,b", "--stop=", "--disable", "x,y", "--disable=z",
+                     "--prompt-ids", "1,2, 3", "--prompt-ids= 4,\t5 "});
   EXPECT_THAT(args.list("stop"), ElementsAre("a,b", ""));
   EXPECT_THAT(args.list("disable"), ElementsAre("x", "y", "z"));
   EXPECT_THAT(args.integers("prompt-ids"), ElementsAre(1, 2, 3, 4, 5));
@@ -219,6 +220,38 @@ TEST(Flags, RefusesValuesOfSwitches) {
   EXPECT_THAT(refusal(run(), {"M", "--json="}), HasSubstr("--json takes no value"));
 }
 
+TEST(Flags, TakesEveryUnsignedNumberOf64Bits) {
+  const auto seed = [](const char* text) {
+    return parsed(run(), {"M", "--seed", text}).unsigned_integer("seed");
+  };
+  EXPECT_EQ(seed("0"), 0U);
+  EXPECT_EQ(seed("+18446744073709551615"), UINT64_MAX);
+  EXPECT_EQ(seed("9223372036854775808"), uint64_t{1} << 63);
+  EXPECT_EQ(parsed(run(), {"M"}).unsigned_integer("seed"), 7U);
+  for (const char* text : {"18446744073709551616", "-1", "1.5", "x", "", "1e3"}) {
+    EXPECT_THAT(refusal(run(), {"M", "--seed", text}),
+                HasSubstr(fmt::format("--seed takes a whole number from 0 to 18446744073709551615, "
+                                      "got '{}'",
+                                      text)));
+  }
+}
+
+TEST(Flags, SaysTheRangeThatNumbersBeyond64BitsAreOutOf) {
+  const std::string huge = "9223372036854775808";
+  EXPECT_THAT(refusal(run(), {"M", "-n", huge}),
+              HasSubstr("--max-tokens takes a whole number from 0 to 9223372036854775807, got"));
+  EXPECT_THAT(refusal(serve(), {"M", "--port", huge}),
+              HasSubstr("--port takes a whole number from 0 to 65535, got"));
+  EXPECT_THAT(refusal(run(), {"M", "--top-k", huge}),
+              HasSubstr("from -9223372036854775808 to 9223372036854775807, got"));
+  EXPECT_THAT(refusal(serve(), {"M", "--max-model-len", "99999999T"}),
+              HasSubstr("--max-model-len takes a whole number from 1 to 9223372036854775807, got"));
+}
+
+TEST(Flags, CountsArgumentsInPlainEnglish) {
+  EXPECT_THAT(refusal(run(), {"M", "N"}), HasSubstr("'octet run' takes 1 argument, got 'N'"));
+}
+
 TEST(Flags, RefusesBadValuesQuotingThem) {
   EXPECT_THAT(refusal(run(), {"M", "-n", "five"}),
               HasSubstr("--max-tokens takes a whole number, got 'five'"));
@@ -234,6 +267,10 @@ TEST(Flags, RefusesBadValuesQuotingThem) {
   EXPECT_THAT(refusal(run(), {"M", "--prompt-ids", "1,,2"}), HasSubstr("got '1,,2'"));
   EXPECT_THAT(refusal(run(), {"M", "--prompt-ids", "1,x"}),
               HasSubstr("--prompt-ids, item 2, takes a whole number, got 'x'"));
+  for (const char* ids : {"1 2", "1, 2 3", "1,2,", "1, ,2", "1\n2"}) {
+    EXPECT_THAT(refusal(run(), {"M", "--prompt-ids", ids}),
+                HasSubstr(fmt::format("--prompt-ids takes numbers between commas, got '{}'", ids)));
+  }
   EXPECT_THAT(refusal(run(), {"M", "--prompt-ids=-1"}), HasSubstr("of at least 0, got '-1'"));
   EXPECT_THAT(refusal(run(), {"M", "--disable", "a,"}), HasSubstr("got 'a,'"));
   EXPECT_THAT(refusal(run(), {"M", "--logprobs=x"}), HasSubstr("got 'x'"));

@@ -82,6 +82,7 @@ inline const CommandSpec& run() {
             .min = 0,
             .max = 1,
             .group = "Sampling"},
+           {.name = "seed", .kind = FlagKind::Unsigned, .help = "Of draws", .default_value = "7"},
            {.name = "stop", .kind = FlagKind::Repeated, .help = "Stop text"},
            {.name = "disable", .kind = FlagKind::TextList, .help = "Kernels"},
            {.name = "logprobs", .kind = FlagKind::Integer, .help = "Top K", .implicit = "1"},

@@ -1,6 +1,7 @@
 #include "cli/flags_value.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace octet {
 namespace {
@@ -10,6 +11,15 @@ std::string range_text(const Flag& flag) {
   if (flag.min && flag.max) return fmt::format("from {} to {}", *flag.min, *flag.max);
   if (flag.min) return fmt::format("of at least {}", *flag.min);
   if (flag.max) return fmt::format("of at most {}", *flag.max);
+  return {};
+}
+
+// The same for a whole number that int64_t does not hold, where one bound would not say enough.
+std::string whole_range_text(const Flag& flag) {
+  if (flag.min && flag.max) return range_text(flag);
+  using Limits = std::numeric_limits<int64_t>;
+  if (flag.min) return fmt::format("from {} to {}", *flag.min, Limits::max());
+  if (flag.max) return fmt::format("from {} to {}", Limits::min(), *flag.max);
   return {};
 }
 
@@ -35,7 +45,8 @@ std::string dashed_name(const Flag& flag) {
 }
 
 bool is_numeric(FlagKind kind) {
-  return kind == FlagKind::Integer || kind == FlagKind::Size || kind == FlagKind::Number;
+  return kind == FlagKind::Integer || kind == FlagKind::Unsigned || kind == FlagKind::Size ||
+         kind == FlagKind::Number;
 }
 
 bool is_word(const Flag& flag, std::string_view value) {
@@ -43,13 +54,20 @@ bool is_word(const Flag& flag, std::string_view value) {
 }
 
 int64_t whole_value(const Flag& flag, std::string_view value) {
-  return flag.kind == FlagKind::Size ? parse_size(value, dashed_name(flag))
-                                     : parse_integer(value, dashed_name(flag));
+  const std::string range = whole_range_text(flag);
+  return flag.kind == FlagKind::Size ? parse_size(value, dashed_name(flag), range)
+                                     : parse_integer(value, dashed_name(flag), range);
 }
 
 double number_value(const Flag& flag, std::string_view value) {
-  return flag.kind == FlagKind::Number ? parse_number(value, dashed_name(flag))
-                                       : static_cast<double>(whole_value(flag, value));
+  switch (flag.kind) {
+    case FlagKind::Number:
+      return parse_number(value, dashed_name(flag));
+    case FlagKind::Unsigned:
+      return static_cast<double>(parse_unsigned(value, dashed_name(flag)));
+    default:
+      return static_cast<double>(whole_value(flag, value));
+  }
 }
 
 std::vector<std::string> split(std::string_view text, std::string_view separators) {
@@ -64,20 +82,22 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
 }
 
 std::vector<int64_t> integers_of(const Flag& flag, std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\n";
   std::vector<int64_t> numbers;
-  if (text.find_first_not_of(" \t\n") == std::string_view::npos) return numbers;
+  if (text.find_first_not_of(kBlanks) == std::string_view::npos) return numbers;
   for (const std::string& part : split(text, ",")) {
-    const size_t before = numbers.size();
-    for (const std::string& item : split(part, " \t\n")) {
-      if (item.empty()) continue;
-      numbers.push_back(
-          parse_integer(item, fmt::format("{}, item {},", dashed_name(flag), numbers.size() + 1)));
-      check_range(flag, static_cast<double>(numbers.back()), item);
-    }
-    if (numbers.size() == before) {
+    const size_t begin = part.find_first_not_of(kBlanks);
+    const std::string item = begin == std::string::npos
+                                 ? std::string()
+                                 : part.substr(begin, part.find_last_not_of(kBlanks) + 1 - begin);
+    if (item.empty() || item.find_first_of(kBlanks) != std::string::npos) {
       throw_error(Code::BadInput, fmt::format("{} takes numbers between commas, got '{}'",
                                               dashed_name(flag), text));
     }
+    numbers.push_back(
+        parse_integer(item, fmt::format("{}, item {},", dashed_name(flag), numbers.size() + 1),
+                      whole_range_text(flag)));
+    check_range(flag, static_cast<double>(numbers.back()), item);
   }
   return numbers;
 }
@@ -91,6 +111,7 @@ void check_value(const Flag& flag, std::string_view value) {
     case FlagKind::Text:
       return check_choice(flag, value);
     case FlagKind::Integer:
+    case FlagKind::Unsigned:
     case FlagKind::Size:
     case FlagKind::Number:
       if (!is_word(flag, value)) check_range(flag, number_value(flag, value), value);

@@ -12,7 +12,7 @@ namespace octet {
 // "--max-model-len".
 std::string dashed_name(const Flag& flag);
 
-// True for Integer, Size and Number.
+// True for Integer, Unsigned, Size and Number.
 bool is_numeric(FlagKind kind);
 
 // True when `value` is one of the row's choices.
@@ -21,13 +21,13 @@ bool is_word(const Flag& flag, std::string_view value);
 // The text of an Integer or Size as a number; bounds are not checked.
 int64_t whole_value(const Flag& flag, std::string_view value);
 
-// The text of an Integer, Size or Number as a number; bounds are not checked.
+// The text of an Integer, Unsigned, Size or Number as a number; bounds are not checked.
 double number_value(const Flag& flag, std::string_view value);
 
 // The parts between single separator characters; n separators give n + 1 parts.
 std::vector<std::string> split(std::string_view text, std::string_view separators);
 
-// "1,2 3, 4" as integers within the row's bounds; an empty text is an empty list.
+// "1,2, 3" as integers within the row's bounds; an empty text is an empty list.
 std::vector<int64_t> integers_of(const Flag& flag, std::string_view text);
 
 // Returns when the row accepts `value`: its syntax, bounds and choices.
