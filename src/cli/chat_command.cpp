@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/plural.h"
 #include "cli/command_list.h"
 #include "cli/interrupt.h"
 #include "cli/line_editor.h"
@@ -20,14 +21,14 @@ const CommandSpec kSpec{
     .description =
         "Ctrl-C stops the answer, Ctrl-D or /exit ends the conversation. /clear forgets it, "
         "/system TEXT begins "
-        "a new one with a system message.",
+        "a new one with a system message. SIGTERM and SIGHUP end the program.",
     .positionals = {{.name = "model", .help = "folder of a Hugging Face checkpoint", .path = true}},
     .flags = concat(
         {{{.name = "system", .kind = FlagKind::Text, .metavar = "TEXT", .help = "a system message"},
           {.name = "history",
            .kind = FlagKind::Path,
            .metavar = "FILE",
-           .help = "keep typed lines in this file"}},
+           .help = "keep lines typed at a terminal in this file; those of a pipe are not kept"}},
          sampling_flags(),
          plan_flags()}),
     .examples = {{"octet chat ./model --temperature 0.7", "a conversation"}},
@@ -38,7 +39,7 @@ using Json = nlohmann::ordered_json;
 class Conversation {
  public:
   Conversation(const ParsedArgs& args, const std::string& model, const Console& console)
-      : args_(args), console_(console), session_(args, model, 1) {
+      : args_(args), console_(console), stops_(stop_texts(args)), session_(args, model, 1) {
     auto chat = ChatTemplate::load(folder_of(model));
     if (!chat) {
       throw_error(Code::BadInput, fmt::format("{} has no chat template", model),
@@ -67,7 +68,7 @@ class Conversation {
       check_length(static_cast<int64_t>(request.prompt.size()));
       const InterruptScope interrupt;
       const Answer result = answer(
-          session_.engine(), &session_.tokenizer(), std::move(request), args_.list("stop"),
+          session_.engine(), &session_.tokenizer(), std::move(request), stops_,
           [&](std::string_view piece) { console_.out(piece); }, &InterruptScope::flag());
       console_.out(result.finish == FinishReason::Cancelled ? " [stopped]\n" : "\n");
       messages_.push_back({{"role", "assistant"}, {"content", result.text}});
@@ -86,27 +87,34 @@ class Conversation {
     });
     if (!answered || tokens < limit) return;
     throw_error(Code::BadInput,
-                fmt::format("the conversation has {} tokens, the context holds {} with the answer",
-                            tokens, limit),
+                fmt::format("the conversation has {}, the context holds {} with the answer",
+                            counted(tokens, "token"), limit),
                 "/clear forgets it and begins a new one; --max-model-len sets how much it holds");
   }
 
   const ParsedArgs& args_;
   const Console& console_;
+  std::vector<std::string> stops_;
   Session session_;
   std::optional<ChatTemplate> template_;
   Json messages_;
 };
 
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
+}
+
 // One typed line. Returns false when the conversation ends.
 bool handle(Conversation& conversation, const std::string& line, const Console& console) {
   constexpr std::string_view kSystem = "/system ";
-  if (line.empty()) return true;
+  if (is_blank(line)) return true;
   if (line == "/exit" || line == "/quit") return false;
   if (line == "/clear") {
     conversation.begin(std::nullopt);
-  } else if (line.starts_with(kSystem)) {
+    console.err("the conversation is forgotten\n");
+  } else if (line.starts_with(kSystem) && !is_blank(line.substr(kSystem.size()))) {
     conversation.begin(line.substr(kSystem.size()));
+    console.err("a new conversation begins with this system message\n");
   } else if (line.front() == '/') {
     console.out("commands: /clear, /system TEXT, /exit\n");
   } else {
@@ -116,18 +124,19 @@ bool handle(Conversation& conversation, const std::string& line, const Console& 
 }
 
 int run(const ParsedArgs& args, const Console& console) {
+  // Ctrl-C between a line and its answer stops neither the program nor the next answer.
+  const InterruptScope interrupt(InterruptScope::Signals::AnyEnd);
   Conversation conversation(args, *args.argument("model"), console);
+  InterruptScope::check("the conversation did not begin");
   LineEditor editor({.history_path = args.text("history").value_or("")});
   std::string history_problem;
-  // Ctrl-C between a line and its answer stops neither the program nor the next answer.
-  const InterruptScope interrupt;
-  for (;;) {
+  while (!InterruptScope::ended()) {
     const InputLine line = editor.read("> ");
     if (editor.history_problem() != history_problem) {
       history_problem = editor.history_problem();
       console.say(history_problem, "--history FILE keeps lines in another file");
     }
-    if (line.kind == InputLine::Kind::End) break;
+    if (line.kind == InputLine::Kind::End || InterruptScope::ended()) break;
     if (line.kind == InputLine::Kind::Interrupted) continue;
     try {
       if (!handle(conversation, line.text, console)) break;
@@ -137,7 +146,7 @@ int run(const ParsedArgs& args, const Console& console) {
       console.say(error.message(), error.hint());
     }
   }
-  return 0;
+  return InterruptScope::ended() ? exit_status(Code::Interrupted) : 0;
 }
 
 }  // namespace

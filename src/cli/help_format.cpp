@@ -10,7 +10,7 @@ namespace octet {
 namespace {
 
 // Longer lists of choices go into the sentence.
-constexpr size_t kLongestChoices = 32;
+constexpr size_t kLongestChoices = 64;
 
 // Bounds above this only guard against nonsense; they would be noise in --help.
 constexpr double kLargestShownBound = 65536;
@@ -27,6 +27,8 @@ std::string kind_word(FlagKind kind) {
     case FlagKind::Path:
       return "PATH";
     case FlagKind::Integer:
+      return "N";
+    case FlagKind::Unsigned:
       return "N";
     case FlagKind::Size:
       return "N";
@@ -82,7 +84,9 @@ const std::vector<ExitNote>& standard_exits() {
       {exit_status(Code::BadInput), "bad arguments, checkpoint or other input"},
       {exit_status(Code::CannotRun), "nothing here can run it, or it does not fit"},
       {exit_status(Code::Environment),
-       "the environment failed: disk full, permission, lost device"},
+       "the environment failed: disk full, out of memory, permission, lost device, numbers that "
+       "are "
+       "not finite"},
       {exit_status(Code::Bug), "a bug of octet"},
       {exit_status(Code::Interrupted), "interrupted by the user"}};
   return exits;

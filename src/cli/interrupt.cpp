@@ -13,15 +13,19 @@ namespace {
 
 // Written by the signal handler, so it must be lock-free to be safe there.
 std::atomic<bool> interrupt_flag{false};
+std::atomic<bool> end_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
+
+int depth = 0;  // scopes that live
 
 // The ends of a pipe that holds a byte while the flag is set; made by the first scope, never
 // closed.
 int wake_read = -1;
 int wake_write = -1;
 
-void note_interrupt(int) {
+void note_interrupt(int signal) {
   const int error = errno;
+  if (signal != SIGINT) end_flag.store(true, std::memory_order_relaxed);
   interrupt_flag.store(true, std::memory_order_relaxed);
   // A full pipe is readable already, so a failed write changes nothing.
   [[maybe_unused]] const ssize_t written = write(wake_write, "", 1);
@@ -49,16 +53,26 @@ int InterruptScope::wake_descriptor() {
   return wake_read;
 }
 
+bool InterruptScope::ended() {
+  return end_flag.load(std::memory_order_relaxed);
+}
+
+void InterruptScope::check(std::string_view outcome) {
+  if (interrupted()) throw_error(Code::Interrupted, fmt::format("interrupted; {}", outcome));
+}
+
 void InterruptScope::clear() {
   interrupt_flag.store(false, std::memory_order_relaxed);
   char bytes[64];
   while (read(wake_read, bytes, sizeof bytes) > 0) {
   }
+  if (ended()) note_interrupt(SIGINT);
 }
 
 InterruptScope::InterruptScope(Signals signals) : before_flag_(interrupted()) {
   make_pipe();
   clear();
+  ++depth;
   handle(handlers_[0], SIGINT);
   if (signals == Signals::CtrlC) return;
   handle(handlers_[1], SIGTERM);
@@ -79,6 +93,7 @@ void InterruptScope::handle(Handler& handler, int signal) {
   }
   const int error = errno;
   restore();
+  --depth;
   throw_error(Code::Environment,
               fmt::format("cannot handle signal {}: {}", signal, std::strerror(error)));
 }
@@ -91,6 +106,7 @@ void InterruptScope::restore() noexcept {
 
 InterruptScope::~InterruptScope() {
   restore();
+  if (--depth == 0) end_flag.store(false, std::memory_order_relaxed);
   clear();
   if (before_flag_) note_interrupt(SIGINT);
 }

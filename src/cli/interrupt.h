@@ -4,14 +4,16 @@
 
 #include <array>
 #include <atomic>
+#include <string_view>
 
 namespace octet {
 
 // While one lives, SIGINT sets a flag and interrupts blocking system calls (EINTR) instead of
 // ending the process; the handler that was there before returns with the destructor. Scopes nest:
 // a new one begins without an interrupt, and the outer one does not see the inner one's.
-// AnyEnd does the same with SIGTERM and SIGHUP, for work that must be undone when it is stopped;
-// where the process was started to ignore one of these two (nohup), it still does.
+// AnyEnd does the same with SIGTERM and SIGHUP, which ask the program to end: that stays asked, and
+// interrupted() true, until the outermost scope is gone. Where the process was started to ignore
+// one of these two (nohup), it still does.
 // Thread: make and destroy scopes on one thread; ask from any.
 class InterruptScope {
  public:
@@ -22,9 +24,16 @@ class InterruptScope {
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;
 
-  // True once SIGINT came since the scope began or since clear().
+  // True once a signal came since the scope began or since clear(), or the program was asked to
+  // end.
   static bool interrupted() { return flag().load(std::memory_order_relaxed); }
   static void clear();
+
+  // True once SIGTERM or SIGHUP came since the outermost scope began.
+  static bool ended();
+
+  // Throws Error{Interrupted} "interrupted; OUTCOME" once interrupted().
+  static void check(std::string_view outcome);
 
   // The flag itself, for code that polls it without knowing of signals.
   static const std::atomic<bool>& flag();

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <thread>
 
+#include "base/error.h"
+
 namespace octet {
 namespace {
 
@@ -67,6 +69,43 @@ TEST(Interrupt, TakesOtherEndsOnlyWhenAskedTo) {
     std::raise(signal);
     EXPECT_EQ(outer_calls, 2);
     sigaction(signal, &before, nullptr);
+  }
+}
+
+TEST(Interrupt, AnEndStaysAskedForUntilTheOutermostScopeIsGone) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    {
+      InterruptScope outer(InterruptScope::Signals::AnyEnd);
+      EXPECT_FALSE(InterruptScope::ended());
+      {
+        InterruptScope inner;
+        std::raise(SIGINT);
+        EXPECT_FALSE(InterruptScope::ended());
+        std::raise(signal);
+      }
+      EXPECT_TRUE(InterruptScope::ended());
+      EXPECT_TRUE(InterruptScope::interrupted());
+      const InterruptScope next;
+      InterruptScope::clear();
+      EXPECT_TRUE(InterruptScope::interrupted());
+      pollfd waiting{InterruptScope::wake_descriptor(), POLLIN, 0};
+      EXPECT_EQ(poll(&waiting, 1, 0), 1);
+    }
+    EXPECT_FALSE(InterruptScope::ended());
+    EXPECT_FALSE(InterruptScope::interrupted());
+  }
+}
+
+TEST(Interrupt, CheckThrowsOnlyAfterASignal) {
+  InterruptScope scope;
+  EXPECT_NO_THROW(InterruptScope::check("nothing was made"));
+  std::raise(SIGINT);
+  try {
+    InterruptScope::check("nothing was made");
+    FAIL() << "nothing thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::Interrupted);
+    EXPECT_EQ(error.message(), "interrupted; nothing was made");
   }
 }
 

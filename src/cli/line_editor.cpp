@@ -77,6 +77,7 @@ InputLine LineEditor::Reader::read(std::string_view prompt) {
 LineEditor::LineEditor(LineEditorOptions options) {
   if (!is_terminal(options.output) && is_terminal(stderr)) options.output = stderr;
   const bool edits = is_terminal(options.input) && is_terminal(options.output) && !is_dumb();
+  if (!edits) options.history_path.clear();
   reader_ = edits ? Reader::on_terminal(std::move(options))
                   : std::make_unique<Reader>(std::move(options));
 }

@@ -19,7 +19,7 @@ struct InputLine {
 };
 
 struct LineEditorOptions {
-  std::string history_path = {};  // empty: history of this process only
+  std::string history_path = {};  // of edited lines; empty: history of this process only
   std::FILE* input = stdin;
   std::FILE* output = stdout;  // prompts and the edited line; stderr is taken if it is no terminal
 };

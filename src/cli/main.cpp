@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -5,6 +7,8 @@
 #include "cli/commands.h"
 
 int main(int argc, char** argv) {
+  // Under `ulimit -f` a write then fails as on a full disk: a message, and no half-written folder.
+  signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
   return octet::run_program(words, octet::Console(stdout, stderr));
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_list.h"
+#include "cli/interrupt.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/session.h"
@@ -37,11 +38,16 @@ int run(const ParsedArgs& args, const Console& console) {
   const auto file = args.text("file");
   if (!file) throw_error(Code::BadInput, "octet perplexity needs a text", "add --file FILE");
   const std::string text = read_flag_file(*file, "--file");
+  const InterruptScope interrupt(InterruptScope::Signals::AnyEnd);
   Session session(args, *args.argument("model"), 1);
   const std::vector<int32_t> tokens = session.tokenizer().encode(text);
   ProgressBar bar("scoring", static_cast<int64_t>(tokens.size()), {"tokens"});
-  const Perplexity result =
-      perplexity(session.engine(), tokens, [&](int64_t done) { bar.set(done); });
+  const auto advance = [&](int64_t done) {
+    InterruptScope::check("the text was not read to its end");
+    bar.set(done);
+  };
+  advance(0);
+  const Perplexity result = perplexity(session.engine(), tokens, advance);
   bar.finish();
   if (args.on("json")) {
     const nlohmann::ordered_json json{{"tokens", result.tokens},

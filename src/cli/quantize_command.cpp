@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/atomic_folder.h"
+#include "base/plural.h"
 #include "base/printable.h"
 #include "cli/command_list.h"
 #include "cli/interrupt.h"
@@ -80,8 +81,7 @@ void check_output(const std::string& in, const std::string& out) {
 // Ends the command after Ctrl-C, SIGTERM or SIGHUP; what was written so far goes away on the way
 // out.
 void stop_if_interrupted() {
-  if (InterruptScope::interrupted())
-    throw_error(Code::Interrupted, "interrupted; no output was made");
+  InterruptScope::check("no output was made");
 }
 
 // Largest inputs of the unquantised model on the calibration text, computed in float32.
@@ -130,9 +130,10 @@ int run(const ParsedArgs& args, const Console& console) {
     bar.set(static_cast<int64_t>(p.bytes_done));
   });
   bar.finish();
-  console.out(fmt::format("{}: {} linear layers in {}, {} tensors as they were; {} from {}\n",
-                          printable(job.output.string()), done.quantised, job.form->name,
-                          done.copied, human_bytes(done.bytes_out), human_bytes(done.bytes_in)));
+  console.out(fmt::format("{}: {} in {}, {} as stored; {} from {}\n",
+                          printable(job.output.string()), counted(done.quantised, "linear layer"),
+                          job.form->name, counted(done.copied, "tensor"),
+                          human_bytes(done.bytes_out), human_bytes(done.bytes_in)));
   return 0;
 }
 

@@ -157,6 +157,8 @@ int run(const ParsedArgs& args, const Console& console) {
   if (args.has("logprobs") && !json) {
     throw_error(Code::BadInput, "--logprobs has nowhere to go without --json", "add --json");
   }
+  const std::vector<std::string> stops = stop_texts(args);
+  const InterruptScope interrupt(InterruptScope::Signals::AnyEnd);
   Session session(args, model, 1);
   session.print_notes(console);
   Request request = session.request(
@@ -165,13 +167,12 @@ int run(const ParsedArgs& args, const Console& console) {
   const std::vector<int32_t> prompt = request.prompt;
   const double load_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const InterruptScope interrupt;
   const auto print = [&](std::string_view text) {
     if (!json) console.out(text);
   };
   const Answer result =
       answer(session.engine(), json ? session.tokenizer_if_any() : &session.tokenizer(),
-             std::move(request), args.list("stop"), print, &InterruptScope::flag());
+             std::move(request), stops, print, &InterruptScope::flag());
   console.out(json ? dump(answer_json(prompt, result, load_s, args.has("logprobs"))) : "\n");
   return result.finish == FinishReason::Cancelled ? exit_status(Code::Interrupted) : 0;
 }

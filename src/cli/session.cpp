@@ -8,6 +8,7 @@
 
 #include "cli/plan_flags.h"
 #include "text/detokenizer.h"
+#include "text/utf8.h"
 
 namespace octet {
 namespace {
@@ -78,6 +79,21 @@ std::vector<Flag> sampling_flags() {
        .help = "end the answer before this text",
        .group = kGroup},
   };
+}
+
+std::vector<std::string> stop_texts(const ParsedArgs& args) {
+  std::vector<std::string> stops = args.list("stop");
+  for (const std::string& stop : stops) {
+    if (const auto bad = find_invalid_utf8(stop)) {
+      throw_error(
+          Code::BadInput,
+          fmt::format("--stop: the text is not UTF-8: byte {} of {} is 0x{:02X}, which does "
+                      "not begin a character there",
+                      *bad, stop.size(), static_cast<uint8_t>(stop[*bad])),
+          "an answer is UTF-8 and would never contain it");
+    }
+  }
+  return stops;
 }
 
 std::string folder_of(const std::string& model) {

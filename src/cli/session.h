@@ -17,6 +17,9 @@ namespace octet {
 // --temperature, --top-p, --top-k, --min-p, --repetition-penalty, --seed, --stop, -n.
 std::vector<Flag> sampling_flags();
 
+// The texts of --stop. Throws BadInput for one that is not UTF-8, which no answer can contain.
+std::vector<std::string> stop_texts(const ParsedArgs& args);
+
 // A model ready to answer on this machine, by the plan's flags.
 class Session {
  public:

@@ -133,6 +133,15 @@ TEST_F(BadInput, ATensorTooMany) {
   EXPECT_THAT(both_fail(2), HasSubstr("model.layers.0.surprise"));
 }
 
+TEST_F(BadInput, ANewlineInANameDoesNotBeginALineOfTheMessage) {
+  TinyCheckpoint checkpoint = sound();
+  checkpoint.add_normal("model.layers.0.surprise\nnote: all is well\x1b[2K", DType::BF16, Shape{4},
+                        1);
+  write(checkpoint);
+  EXPECT_THAT(both_fail(2), AllOf(HasSubstr("surprise\\x0anote: all is well\\x1b[2K"),
+                                  Not(HasSubstr("\nnote: all"))));
+}
+
 TEST_F(BadInput, AWrongShape) {
   TinyCheckpoint checkpoint = sound(tiny_plain());
   const std::string name = std::string(kQ) + ".weight";

@@ -1,6 +1,8 @@
 // `octet chat` at a pseudo-terminal: streaming, history, commands, Ctrl-C and Ctrl-D.
 #include <gmock/gmock.h>
 
+#include <csignal>
+#include <filesystem>
 #include <memory>
 
 #include "tests/integration/process.h"
@@ -12,6 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using Words = std::vector<std::string>;
 
 class Chat : public ::testing::Test {
  protected:
@@ -85,6 +88,82 @@ TEST_F(Chat, CtrlCStopsTheAnswerAndNotTheProgram) {
   terminal.expect("> ");
   terminal.type(Terminal::kCtrlD);
   EXPECT_EQ(terminal.wait(), 0);
+}
+
+TEST_F(Chat, TermAndHangUpEndTheAnswerAndTheProgram) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    Terminal terminal({"chat", model(), "-n", "3000"});
+    terminal.expect("> ");
+    terminal.type("bread\r");
+    terminal.expect("\n");
+    terminal.expect_bytes(50);
+    terminal.send(signal);
+    terminal.expect("[stopped]");
+    EXPECT_EQ(terminal.wait(), 130) << signal;
+  }
+}
+
+TEST_F(Chat, TermAndHangUpEndTheProgramAtThePrompt) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    Terminal terminal({"chat", model(), "-n", "12"});
+    terminal.expect("> ");
+    terminal.type("half a li");
+    terminal.expect("half a li");
+    terminal.send(signal);
+    EXPECT_EQ(terminal.wait(), 130) << signal;
+  }
+}
+
+TEST_F(Chat, TermEndsAScriptWithoutItsOtherLines) {
+  const std::string out = (folder_->path() / "answers").string();
+  const auto begun = [&] {
+    std::error_code error;
+    return std::filesystem::file_size(out, error) > 50 && !error;
+  };
+  const Words words{"chat", model(), "-n", "3000"};
+  const Ran ran = run_octet(
+      words,
+      {.input = "bread\nwater\nbread\n", .output_path = out, .signal = SIGTERM, .when = begun});
+  EXPECT_EQ(ran.status, 130) << describe_run(words, ran);
+  const std::string answers = read_bytes(out);
+  EXPECT_TRUE(answers.ends_with(" [stopped]\n")) << answers;
+  EXPECT_EQ(answers.find("[stopped]"), answers.rfind("[stopped]"));
+}
+
+TEST_F(Chat, BlankLinesAreNoMessages) {
+  const std::string answer = run_octet({"chat", model(), "-n", "12"}, {.input = "bread\n"}).out;
+  ASSERT_FALSE(answer.empty());
+  EXPECT_EQ(run_octet({"chat", model(), "-n", "12"}, {.input = "  \n\n \t \nbread\n   "}).out,
+            answer);
+  // Nor is a system message of blanks one.
+  EXPECT_THAT(run_octet({"chat", model(), "-n", "12"}, {.input = "/system   \n"}).out,
+              HasSubstr("commands: "));
+}
+
+TEST_F(Chat, CommandsConfirmOnTheStandardError) {
+  const Ran ran =
+      run_octet({"chat", model(), "-n", "12"}, {.input = "/clear\n/system be brief\n/exit\n"});
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(ran.err,
+            "the conversation is forgotten\n"
+            "a new conversation begins with this system message\n");
+}
+
+TEST_F(Chat, HistoryIsOfTerminalsOnly) {
+  for (const std::string& path : {std::string("/nonexist/h"), folder_->path().string()}) {
+    const Ran ran =
+        run_octet({"chat", model(), "-n", "2", "--history", path}, {.input = "bread\n"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.err, "") << path;
+    Terminal terminal({"chat", model(), "-n", "2", "--history", path});
+    terminal.expect("> ");
+    terminal.type("bread\r");
+    terminal.expect("history '" + path + "'");
+    terminal.expect("> ");
+    terminal.type(Terminal::kCtrlD);
+    EXPECT_EQ(terminal.wait(), 0);
+  }
 }
 
 TEST_F(Chat, CtrlCAtThePromptDropsTheLine) {

@@ -1,10 +1,13 @@
 // Every command of the program: its table, its help, the catalogue and the probe.
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/commands.h"
+#include "cli/help_format.h"
 #include "device/info.h"
 #include "tests/integration/process.h"
 
@@ -13,8 +16,10 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(Commands, EveryTableIsSound) {
   ASSERT_FALSE(commands().empty());
@@ -34,6 +39,25 @@ TEST(Commands, HelpNamesEveryFlag) {
     }
     EXPECT_EQ(run_octet({"help", name}).out, ran.out) << name;
     EXPECT_EQ(run_octet({name, "-h"}).out, ran.out) << name;
+  }
+}
+
+// The whole text of a page of the source folder.
+std::string page(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Commands, ExitStatusesAreTheSameInEveryPage) {
+  const std::string readme = page("README.md");
+  const std::string design = page("DESIGN.md");
+  for (const ExitNote& note : standard_exits()) {
+    EXPECT_THAT(readme, HasSubstr(fmt::format("\n| {} | {} |\n", note.status, note.meaning)));
+    EXPECT_THAT(design, ContainsRegex(fmt::format("\n\\| {} \\| [A-Za-z-]+ \\| {} \\|\n",
+                                                  note.status, note.meaning)));
+  }
+  for (const Command& command : commands()) {
+    EXPECT_TRUE(command.spec->exits.empty()) << command.spec->name;
   }
 }
 
@@ -70,6 +94,20 @@ TEST(Commands, MissingAndSurplusWordsAreExit2) {
   }
   EXPECT_EQ(run_octet({"probe", "surplus"}).status, 2);
   EXPECT_EQ(run_octet({"kernels", "--surplus"}).status, 2);
+}
+
+TEST(Commands, HelpShowsWhatAFlagChoosesFrom) {
+  EXPECT_THAT(run_octet({"quantize", "--help"}).out,
+              HasSubstr("--scheme fp8-dynamic|fp8-block|fp8-static|fp8-weight-only\n"));
+  EXPECT_THAT(run_octet({"plan", "--help"}).out, HasSubstr("--max-isa baseline|avx2|avx512"));
+}
+
+TEST(Commands, TextsHaveNoDoubleSpacesOrWrongPlurals) {
+  const json rows = json::parse(run_octet({"kernels", "--json"}).out);
+  ASSERT_FALSE(rows.empty());
+  for (const json& row : rows)
+    EXPECT_THAT(row["takes"].get<std::string>(), Not(HasSubstr("  "))) << row["name"];
+  EXPECT_THAT(run_octet({"completion", "bash", "zsh"}).err, HasSubstr("takes 1 argument, got"));
 }
 
 TEST(Commands, KernelsListsTheCatalogueThreeWays) {

@@ -52,8 +52,7 @@ struct Pipe {
   }
   for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
   if (options.max_file_bytes) {
-    // Ignored, the signal becomes EFBIG from write(), as ENOSPC comes from a full disk.
-    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGXFSZ, SIG_DFL);  // as a shell leaves it: the program must not die of it
     const rlimit limit{*options.max_file_bytes, *options.max_file_bytes};
     setrlimit(RLIMIT_FSIZE, &limit);
   }

@@ -2,9 +2,13 @@
 // tokenizer.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cmath>
+#include <csignal>
+#include <filesystem>
 #include <memory>
 #include <set>
+#include <thread>
 
 #include "tests/integration/process.h"
 #include "tests/integration/tiny_models.h"
@@ -129,6 +133,7 @@ TEST_F(RunCommand, RefusesIdsOutsideTheVocabulary) {
   EXPECT_THAT(run({"--prompt-ids", "1,400"}, 2).err, AllOf(HasSubstr("400"), HasSubstr("vocab")));
   EXPECT_THAT(run({"--prompt-ids=-1"}, 2).err, HasSubstr("-1"));
   EXPECT_THAT(run({"--prompt-ids", "1,x"}, 2).err, HasSubstr("x"));
+  EXPECT_THAT(run({"--prompt-ids", "1 2"}, 2).err, HasSubstr("numbers between commas, got '1 2'"));
   EXPECT_THAT(run({}, 2).err, HasSubstr("--prompt"));
   EXPECT_THAT(run({"-p", "a", "--prompt-ids", "1"}, 2).err, HasSubstr("both"));
   EXPECT_THAT(run({"-p", ""}, 2).err, HasSubstr("no tokens"));
@@ -255,6 +260,82 @@ TEST_F(RunCommand, FlagsAreReadAsPeopleWriteThem) {
 
 TEST_F(RunCommand, APromptThatIsNotUtf8IsNamedByItsByte) {
   EXPECT_THAT(run({"-p", "bread \xFF water"}, 2).err, AllOf(HasSubstr("UTF-8"), HasSubstr("6")));
+}
+
+TEST_F(RunCommand, AStopTextThatIsNotUtf8IsRefused) {
+  const Ran ran = run({"-p", "bread", "--stop", "ok", "--stop", "a\xFF"}, 2);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("--stop"), HasSubstr("UTF-8"), HasSubstr("byte 1 of 2")));
+  const Ran chat = run_octet({"chat", model(), "--stop", "\xC3"}, {.input = "bread\n"});
+  EXPECT_EQ(chat.status, 2) << chat.err;
+}
+
+TEST_F(RunCommand, TakesEverySeedOf64Bits) {
+  const Words drawn{"-p", "bread", "-n", "12", "--temperature", "2", "--seed"};
+  const auto with = [&](const char* seed) {
+    Words words = drawn;
+    words.emplace_back(seed);
+    return words;
+  };
+  EXPECT_EQ(tokens(with("18446744073709551615")), tokens(with("18446744073709551615")));
+  EXPECT_NE(tokens(with("18446744073709551615")), tokens(with("9223372036854775807")));
+  EXPECT_THAT(run(with("18446744073709551616"), 2).err,
+              HasSubstr("from 0 to 18446744073709551615"));
+}
+
+TEST_F(RunCommand, EverySignalToEndKeepsTheAnswerSoFar) {
+  const std::string out = (folder_->path() / "answer").string();
+  const auto begun = [&] {
+    std::error_code error;
+    return std::filesystem::file_size(out, error) > 50 && !error;
+  };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    std::filesystem::remove(out);
+    const Words words{"run", model(), "-p", "bread", "-n", "3000"};
+    const Ran ran = run_octet(words, {.output_path = out, .signal = signal, .when = begun});
+    EXPECT_EQ(ran.status, 130) << signal << describe_run(words, ran);
+    EXPECT_TRUE(read_bytes(out).ends_with('\n')) << signal;
+  }
+}
+
+// Runs a command that takes seconds and sends it a signal in the midst of it. A signal that came
+// before the program had handlers ended it by itself: then it is sent later.
+Ran stopped(const Words& words, int signal) {
+  Ran ran;
+  for (auto delay = std::chrono::milliseconds(40); delay < std::chrono::seconds(3); delay *= 2) {
+    const auto start = std::chrono::steady_clock::now();
+    ran = run_octet(words, {.signal = signal, .when = [=] {
+                              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                              return std::chrono::steady_clock::now() - start >= delay;
+                            }});
+    if (ran.signal == 0) break;
+  }
+  return ran;
+}
+
+TEST_F(RunCommand, EverySignalToEndIsCancelledInJson) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const Words words{"run", model(), "-p", "bread", "-n", "3000", "--json"};
+    const Ran ran = stopped(words, signal);
+    ASSERT_EQ(ran.status, 130) << signal << describe_run(words, ran);
+    const json data = json::parse(ran.out);
+    EXPECT_EQ(data["finish_reason"], "cancelled") << signal;
+    EXPECT_LT(data["tokens"].size(), 3000U);
+  }
+}
+
+TEST_F(RunCommand, EverySignalToEndStopsPerplexityWithAMessage) {
+  const TinyFolder texts;
+  const std::string file = (texts.path() / "long.txt").string();
+  std::string text;
+  while (text.size() < 2000000) text += "the water of the lake is cold and clear in the morning. ";
+  write_bytes(file, text);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const Words words{"perplexity", model(), "--file", file};
+    const Ran ran = stopped(words, signal);
+    EXPECT_EQ(ran.status, 130) << signal << describe_run(words, ran);
+    EXPECT_EQ(ran.err, "octet: interrupted; the text was not read to its end\n");
+    EXPECT_EQ(ran.out, "");
+  }
 }
 
 TEST_F(RunCommand, AFullDiskUnderTheOutputIsExit4) {

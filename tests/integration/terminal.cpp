@@ -31,6 +31,7 @@ Terminal::Terminal(const std::vector<std::string>& words) {
   if (child_ < 0) throw std::runtime_error("cannot make a pseudo-terminal");
   if (child_ == 0) {
     setenv("TERM", "xterm", 1);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
     execv(argv[0], argv.data());
     _exit(127);
   }
@@ -47,6 +48,10 @@ Terminal::~Terminal() {
 void Terminal::type(std::string_view bytes) const {
   if (write(master_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
     throw std::runtime_error("cannot type");
+}
+
+void Terminal::send(int signal) const {
+  if (kill(child_, signal) != 0) throw std::runtime_error("cannot send a signal");
 }
 
 // Reads what comes next; false at the end of the program or of patience.

@@ -18,6 +18,8 @@ class Terminal {
 
   // Types bytes: "text\r" for a line, kArrowUp, kCtrlC.
   void type(std::string_view bytes) const;
+  // Sends a signal to the program.
+  void send(int signal) const;
   // Waits until `text` has come since the last match and returns everything up to its end. Throws
   // with what came instead when the program ends or half a minute passes.
   std::string expect(std::string_view text);
