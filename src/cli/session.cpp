@@ -29,7 +29,7 @@ std::vector<Flag> sampling_flags() {
        .kind = FlagKind::Size,
        .metavar = "TOKENS",
        .help = "tokens of an answer; 0 only tokenises the prompt (run)",
-       .default_value = "256",
+       .default_text = "generation_config.json, else 256",
        .min = 0,
        .max = 1 << 30,
        .group = kGroup},
