@@ -184,6 +184,19 @@ TEST_F(RunCommand, TheGenerationConfigGivesDefaultsThatFlagsReplace) {
   EXPECT_EQ(answer({"--top-k", "1", "--seed", "1"}), greedy);
 }
 
+TEST_F(RunCommand, TheGenerationConfigLimitsTheAnswerUnlessTheFlagDoes) {
+  const TinyFolder other;
+  write_small_model(other.path() / "model");
+  write_bytes(other.path() / "model" / "generation_config.json", R"({"max_new_tokens": 3})");
+  const auto length = [&](const Words& more) {
+    Words words{"run", (other.path() / "model").string(), "-p", "bread", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return json::parse(run_octet(words).out)["tokens"].size();
+  };
+  EXPECT_EQ(length({}), 3U);
+  EXPECT_EQ(length({"-n", "5"}), 5U);
+}
+
 TEST_F(RunCommand, EndTokensOutsideTheVocabularyAreNotedAndTheAnswerComes) {
   const TinyFolder other;
   write_small_model(other.path() / "model");
