@@ -351,7 +351,8 @@ TEST(CompressedTensors, OnlySymmetricEightBitFloatsAreTaken) {
   EXPECT_THAT(weights("dynamic", true), HasSubstr("dynamic is true, expected false"));
   EXPECT_THAT(weights("dynamic", "local"), HasSubstr("dynamic is \"local\""));
   EXPECT_THAT(weights("strategy", "token"), HasSubstr("strategy is \"token\""));
-  EXPECT_THAT(weights("strategy", "tensor_group"), HasSubstr("strategy tensor_group but group_size 0"));
+  EXPECT_THAT(weights("strategy", "tensor_group"),
+              HasSubstr("strategy tensor_group but group_size 0"));
   EXPECT_THAT(weights("strategy", 3), HasSubstr("strategy is 3, expected a string"));
   EXPECT_THAT(weights("actorder", "group"), HasSubstr("actorder is \"group\""));
   EXPECT_THAT(weights("actorder", true), HasSubstr("actorder is true"));
