@@ -25,7 +25,6 @@ and down: the number of listed activations, and for each the distance of its ind
 (the first from -1) and its code in e4m3; numbers in LEB128, codes in one byte.
 """
 
-import argparse
 import json
 import os
 
@@ -195,11 +194,7 @@ def measure_prompt(model, ids, generator):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("--work", metavar="DIR", help="where the FP8 checkpoints are (default: beside MODEL)")
-    parser.add_argument("--form", metavar="NAME", action="append", choices=FORMS, help="measure this form (may be repeated)")
-    args = parser.parse_args()
+    args = smollm2.arguments(__doc__, FORMS)
     oracle.setup()
     folder = os.path.join(oracle.DATA, "smollm2")
     with open(os.path.join(folder, "golden.json"), encoding="utf-8") as file:

@@ -226,12 +226,17 @@ def report(name, entry, tokenizer):
         print(f"    {firm} tokens firm:", repr(tokenizer.decode(item["tokens"])), flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(description, forms):
+    """The command line of a script that measures some of `forms`."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("--work", metavar="DIR", help="where the FP8 checkpoints are (default: beside MODEL)")
-    parser.add_argument("--form", metavar="NAME", action="append", choices=FORMS, help="measure this form (may be repeated)")
-    args = parser.parse_args()
+    parser.add_argument("--form", metavar="NAME", action="append", choices=forms, help="measure this form (may be repeated)")
+    return parser.parse_args()
+
+
+def main():
+    args = arguments(__doc__, FORMS)
     oracle.setup()
     out = os.path.join(oracle.DATA, "smollm2", "golden.json")
     source = os.path.abspath(args.model)

@@ -130,10 +130,10 @@ int run(const ParsedArgs& args, const Console& console) {
     bar.set(static_cast<int64_t>(p.bytes_done));
   });
   bar.finish();
-  console.out(fmt::format("{}: {} in {}, {} as stored; {} from {}\n",
-                          printable(job.output.string()), counted(done.quantised, "linear layer"),
-                          job.form->name, counted(done.copied, "tensor"),
-                          human_bytes(done.bytes_out), human_bytes(done.bytes_in)));
+  console.out(fmt::format(
+      "{}: {} in {}, {} as stored; {} from {}\n", printable_name(job.output.string()),
+      counted(done.quantised, "linear layer"), job.form->name, counted(done.copied, "tensor"),
+      human_bytes(done.bytes_out), human_bytes(done.bytes_in)));
   return 0;
 }
 
