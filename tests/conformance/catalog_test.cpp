@@ -117,21 +117,5 @@ TEST(Catalog, EveryOperationIsRunOnASquareOfEachOfItsMatrices) {
   }
 }
 
-#if !defined(OCTET_EMULATED)
-TEST(Catalog, EveryOperationHasACpuReference) {
-  std::set<std::string> with_reference;
-  for (const Facts& k : all_kernels()) {
-    if (k.device == DeviceKind::Cpu && k.needs.empty()) {
-      with_reference.insert(k.operation + " " + k.scheme);
-    }
-  }
-  for (const char* wanted :
-       {"linear w8a8", "linear w8a16", "linear plain", "attention ", "gather ", "norm ",
-        "silu_mul ", "round ", "quantize ", "rope ", "argmax ", "topk ", "logprob ", "sample "}) {
-    EXPECT_TRUE(with_reference.contains(wanted)) << wanted;
-  }
-}
-#endif
-
 }  // namespace
 }  // namespace octet::conformance

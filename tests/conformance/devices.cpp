@@ -3,32 +3,6 @@
 #include <algorithm>
 
 namespace octet::conformance {
-namespace {
-
-#if defined(OCTET_EMULATED)
-std::vector<Level> find_levels() {
-  DeviceInfo info = probe_cpu();
-  info.kind = DeviceKind::Emulated;
-  info.features = {};
-  return {{"emulated", info}};
-}
-#else
-std::vector<Level> find_levels() {
-  const DeviceInfo host = probe_cpu();
-  std::vector<Level> found;
-  for (const char* isa : {"baseline", "avx2", "avx512"}) {
-    DeviceInfo masked = host;
-    masked.features = mask_isa(host.features, isa);
-    if (found.empty() || !(masked.features == found.back().info.features)) {
-      found.push_back({isa, masked});
-    }
-  }
-  return found;
-}
-#endif
-
-}  // namespace
-
 const std::vector<Level>& levels() {
   static const std::vector<Level> all = find_levels();
   return all;

@@ -18,6 +18,9 @@ struct Level {
 // Every level that this host can run, lowest first; one level in the emulated build.
 const std::vector<Level>& levels();
 
+// Finds them. The suite is compiled once; each of its programs links its own definition.
+std::vector<Level> find_levels();
+
 // The device with all that this host can do.
 const DeviceInfo& best_device();
 

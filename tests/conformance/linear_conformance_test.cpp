@@ -285,34 +285,6 @@ INSTANTIATE_TEST_SUITE_P(All, CodeKernelTest,
                          })),
                          kernel_name);
 
-#if !defined(OCTET_EMULATED)
-TEST(LinearProblems, EveryProblemRunsAtEveryInstructionSetOfThisHost) {
-  for (const Level& level : levels()) {
-    for (const LinearCase& c : linear_cases()) {
-      const LinearData data(c, 1, 1);
-      int able = 0;
-      for (const LinearKernel* kernel : kernels<LinearKernel>()) {
-        if (kernel->scheme != c.scheme) continue;
-        const std::vector<Refusal> no = refusals(*kernel, data.problem(), level.info);
-        able += no.empty() ? 1 : 0;
-        for (const Refusal& refusal : no) EXPECT_FALSE(refusal.detail.empty()) << kernel->name;
-      }
-      EXPECT_GT(able, 0) << c.name << " at " << level.isa;
-    }
-  }
-}
-
-TEST(LinearProblems, AKernelAboveTheMaskedInstructionSetIsRefusedForItsFeature) {
-  const LinearData data(linear_cases().front(), 1, 1);
-  for (const LinearKernel* kernel : kernels<LinearKernel>()) {
-    const std::vector<Refusal> no = refusals(*kernel, data.problem(), levels().front().info);
-    const bool names_feature = std::any_of(
-        no.begin(), no.end(), [](const Refusal& r) { return r.code == RefusalCode::Feature; });
-    EXPECT_EQ(names_feature, !kernel->needs.empty()) << kernel->name;
-  }
-}
-#endif
-
 TEST(LinearProblems, NamesAreUnique) {
   std::set<std::string> names;
   for (const LinearCase& c : linear_cases()) {

@@ -1,0 +1,13 @@
+// The one level of the suite that runs kernels through SIMDe.
+#include "tests/conformance/devices.h"
+
+namespace octet::conformance {
+
+std::vector<Level> find_levels() {
+  DeviceInfo info = probe_cpu();
+  info.kind = DeviceKind::Emulated;
+  info.features = {};
+  return {{"emulated", info}};
+}
+
+}  // namespace octet::conformance
