@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kGroup = "Plan";
 constexpr uintmax_t kMaxProfileBytes = 1 << 20;
+constexpr uintmax_t kMaxQuarantineBytes = 16 << 20;
 
 DeviceInfo read_profile(const std::string& path) {
   std::string text;
@@ -26,6 +27,17 @@ DeviceInfo read_profile(const std::string& path) {
   } catch (const Error& error) {
     throw error.or_hint("`octet probe --json > FILE` writes a sound profile to begin with");
   }
+}
+
+Quarantine read_quarantine(const std::string& path) {
+  std::string text;
+  try {
+    text = read_text_file(path, kMaxQuarantineBytes);
+  } catch (const Error& error) {
+    throw error.with("--quarantine")
+        .or_hint("`octet verify MODEL --quarantine FILE` writes such a file");
+  }
+  return parse_quarantine(text, path);
 }
 
 }  // namespace
@@ -62,6 +74,12 @@ std::vector<Flag> plan_flags() {
        .kind = FlagKind::TextList,
        .metavar = "NAME",
        .help = "never use these kernels",
+       .group = kGroup},
+      {.name = "quarantine",
+       .kind = FlagKind::Path,
+       .metavar = "FILE",
+       .help = "never use kernels for the problems on which octet verify found them wrong; verify "
+               "adds to the file",
        .group = kGroup},
       {.name = "max-isa",
        .kind = FlagKind::Text,
@@ -130,6 +148,7 @@ PlanOptions plan_options(const ParsedArgs& args) {
   options.policy.disabled = args.list("disable");
   for (const std::string& rule : args.list("kernel"))
     options.policy.forced.push_back(parse_kernel_rule(rule));
+  if (const auto file = args.text("quarantine")) options.policy.quarantine = read_quarantine(*file);
   options.isa_limited = args.has("max-isa");
   options.max_model_len = args.integer("max-model-len").value_or(0);
   options.max_batch_tokens = args.integer("max-num-batched-tokens").value_or(512);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <type_traits>
 
 #include "base/error.h"
 #include "plan/binding.h"
@@ -60,6 +61,7 @@ std::string try_line(const PlanOptions& options) {
   if (!options.policy.disabled.empty()) given.push_back("--disable");
   if (!options.policy.forced.empty()) given.push_back("--kernel");
   if (options.isa_limited) given.push_back("--max-isa");
+  if (!options.policy.quarantine.entries.empty()) given.push_back("--quarantine");
   if (options.policy.carrier == Carrier::F32) given.push_back("--dtype");
   if (given.empty())
     return "\n  try: another --device; `octet kernels` lists what each kernel needs and takes";
@@ -157,10 +159,24 @@ void judge_layers(ModelPlan& plan) {
   }
 }
 
+// Refuses the quantizers of `spec` that are in quarantine and chooses anew among the others.
+void quarantine(Selection<Kernel<Quantize>>& selection, const QuantSpec& spec,
+                const ModelPlan& plan) {
+  selection.chosen.reset();
+  for (size_t i = 0; i < selection.attempts.size(); ++i) {
+    Attempt<Kernel<Quantize>>& attempt = selection.attempts[i];
+    const QuarantineEntry key = quarantine_key(*attempt.kernel, spec, plan.device);
+    if (auto no = plan.options.policy.quarantine.refusal(key))
+      attempt.refusals.push_back(*std::move(no));
+    if (attempt.refusals.empty() && !selection.chosen) selection.chosen = i;
+  }
+}
+
 template <class Op>
 void choose(Selection<Kernel<Op>>& selection, const typename Op::Problem& problem,
             ModelPlan& plan) {
   selection = select<Op>(kernels<Kernel<Op>>(), problem, plan.device, plan.options.policy.disabled);
+  if constexpr (std::is_same_v<Op, Quantize>) quarantine(selection, problem.output, plan);
   if (selection.chosen) return;
   std::string text = fmt::format("cannot plan {} on \"{}\" ({})", Op::kName, plan.device.name,
                                  name(plan.device.kind));

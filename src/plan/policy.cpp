@@ -28,7 +28,8 @@ void check_names(const Policy& policy, std::span<const std::string_view> known) 
 
 LayerPolicy for_layer(const Policy& policy, std::string_view module, DType weight,
                       std::span<const LinearKernel* const> catalogue) {
-  LayerPolicy layer{policy.prefer, policy.disabled, std::nullopt, policy.carrier};
+  LayerPolicy layer{policy.prefer, policy.disabled, std::nullopt, policy.carrier,
+                    &policy.quarantine};
   for (const KernelRule& rule : policy.forced) {
     const auto kernel = std::find_if(catalogue.begin(), catalogue.end(),
                                      [&](const LinearKernel* k) { return k->name == rule.kernel; });

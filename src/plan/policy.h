@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "op/linear.h"
+#include "plan/quarantine.h"
 
 namespace octet {
 
@@ -33,6 +34,7 @@ struct Policy {
   std::vector<std::string> disabled;  // kernel names
   std::vector<KernelRule> forced;
   Carrier carrier = Carrier::Auto;
+  Quarantine quarantine = {};
 };
 
 // What the policy means for one layer.
@@ -41,6 +43,7 @@ struct LayerPolicy {
   std::vector<std::string> disabled;
   std::optional<std::string> forced;  // the layer is bound to this kernel
   Carrier carrier = Carrier::Auto;
+  const Quarantine* quarantine = nullptr;  // of the policy that this one is made of
 };
 
 // Throws BadInput for a --kernel or --disable name that no kernel of the program has.

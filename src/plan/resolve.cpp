@@ -58,6 +58,10 @@ LinearAttempt judge_pair(const LinearKernel& kernel, const SchemeResult& applied
         attempt.refusals = refusals(kernel, problem, device);
       }
     }
+    if (policy.quarantine != nullptr) {
+      const QuarantineEntry key = quarantine_key(kernel, attempt.problem, device);
+      if (auto bad = policy.quarantine->refusal(key)) attempt.refusals.push_back(*std::move(bad));
+    }
   }
   if (std::find(policy.disabled.begin(), policy.disabled.end(), kernel.name) !=
       policy.disabled.end()) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "base/error.h"
 #include "num/bf16.h"
@@ -181,68 +182,11 @@ void LinearData::set_input(int64_t m, int64_t k, float value) {
   }
 }
 
-LinearData::Stretches LinearData::stretches(bool of_weight_alone) const {
-  Stretches result;
-  int64_t begin = 0;
-  for (int64_t k = 0; k < problem_.k; ++k) {
-    const auto changes = [&](const ScaleTile& tile) {
-      return tile.tile_col(k) != tile.tile_col(k - 1);
-    };
-    if (k == 0 || (is_f8(problem_.weight.dtype) && changes(problem_.weight.tile)) ||
-        (!of_weight_alone && problem_.activation && changes(problem_.activation->tile))) {
-      ++result.count;
-      begin = k;
-    }
-    result.longest = std::max(result.longest, k + 1 - begin);
-  }
-  return result;
-}
-
-LinearData::Expected LinearData::expected(int64_t m) const {
-  const int64_t n = problem_.n, k = problem_.k;
-  std::vector<double> w(static_cast<size_t>(n * k)), x(static_cast<size_t>(m * k));
-  for (int64_t r = 0; r < n; ++r) {
-    for (int64_t c = 0; c < k; ++c) {
-      double value = element(view_.codes, r * view_.codes.row_stride + c);
-      if (is_f8(view_.spec.dtype)) {
-        const ScaleTile& tile = view_.spec.tile;
-        value *=
-            element(view_.scales, tile.tile_row(r) * view_.scales.row_stride + tile.tile_col(c));
-      }
-      w[static_cast<size_t>(r * k + c)] = value;
-    }
-  }
-  const DType x_dtype = problem_.activation ? problem_.activation->dtype : problem_.input;
-  const ConstTensorView x_view{x_.data(), x_dtype, Shape{m, k}, input_.row_stride};
-  for (int64_t r = 0; r < m; ++r) {
-    for (int64_t c = 0; c < k; ++c) {
-      double value = element(x_view, r * input_.row_stride + c);
-      if (problem_.activation) {
-        const ScaleTile& tile = problem_.activation->tile;
-        const bool one = tile.granularity() == Granularity::Tensor;
-        value *= x_scales_[static_cast<size_t>(one ? 0 : r * tile.tile_cols(k) + tile.tile_col(c))];
-      }
-      x[static_cast<size_t>(r * k + c)] = value;
-    }
-  }
-  Expected result;
-  result.y.resize(static_cast<size_t>(m * n));
-  result.magnitude.resize(static_cast<size_t>(m * n));
-  for (int64_t r = 0; r < m; ++r) {
-    for (int64_t c = 0; c < n; ++c) {
-      double sum = view_.has_bias ? element(view_.bias, c) : 0.0;
-      double magnitude = std::fabs(sum);
-      const double* a = x.data() + r * k;
-      const double* b = w.data() + c * k;
-      for (int64_t i = 0; i < k; ++i) {
-        sum += a[i] * b[i];
-        magnitude += std::fabs(a[i] * b[i]);
-      }
-      result.y[static_cast<size_t>(r * n + c)] = sum;
-      result.magnitude[static_cast<size_t>(r * n + c)] = magnitude;
-    }
-  }
-  return result;
+LinearReference LinearData::expected(int64_t m) const {
+  std::vector<int64_t> outputs(static_cast<size_t>(problem_.n));
+  std::iota(outputs.begin(), outputs.end(), 0);
+  ThreadPool pool(1);
+  return linear_reference(view_, problem_, input_, m, outputs, pool);
 }
 
 }  // namespace octet::conformance

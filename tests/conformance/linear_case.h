@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "op/linear.h"
+#include "op/linear_reference.h"
 
 namespace octet::conformance {
 
@@ -49,18 +49,8 @@ class LinearData {
   // Puts a value, rounded to the element type of x, in place of an element of x.
   void set_input(int64_t m, int64_t k, float value);
 
-  // Stretches of K in which no scale changes: how many, and the longest, counted one by one. With
-  // `of_weight_alone` the scales of the input do not count.
-  struct Stretches {
-    int64_t count = 0, longest = 0;
-  };
-  Stretches stretches(bool of_weight_alone) const;
-
-  // Exact results for the current bytes: y[m * n + n'] and the sum of the magnitudes of its terms.
-  struct Expected {
-    std::vector<double> y, magnitude;
-  };
-  Expected expected(int64_t m) const;
+  // Exact results for the current bytes, of all outputs: y[m * n + n'].
+  LinearReference expected(int64_t m) const;
 
  private:
   void fill_weight(const LinearCase& c);

@@ -30,23 +30,12 @@ struct Largest {
   double probable = 0, worst = 0;
 };
 
-int64_t chain_of(const LinearKernel& kernel, const LinearData& data) {
-  const ErrorModel& error = kernel.error;
-  const LinearData::Stretches stretches = data.stretches(error.scales_input_first);
-  return longest_chain({.segments = stretches.count,
-                        .longest = stretches.longest,
-                        .lanes = error.lanes,
-                        .run = error.run,
-                        .roundings = error.roundings,
-                        .wide = error.wide});
-}
-
 // Compares rows [0, m) of y with the expected values. Returns a text about the first value outside
 // its bounds, or an empty one.
 std::string compare(const LinearKernel& kernel, const LinearData& data,
-                    const LinearData::Expected& expected, const Output& y, Largest& largest) {
+                    const LinearReference& expected, const Output& y, Largest& largest) {
   const LinearProblem& problem = data.problem();
-  const int64_t chain = chain_of(kernel, data);
+  const int64_t chain = longest_chain(kernel, problem);
   for (int64_t m = 0; m < y.m; ++m) {
     for (int64_t n = 0; n < problem.n; ++n) {
       const auto i = static_cast<size_t>(m * problem.n + n);
@@ -96,7 +85,7 @@ class CodeKernelTest : public LinearKernelTest {};
 // One case at one number of tokens: bounds, equal bits for 1 and 2 threads, nothing written beside
 // y or behind the scratch.
 std::string check_tokens(Runner& one, Runner& two, const LinearCase& c, const LinearData& data,
-                         const LinearData::Expected& expected, int64_t m, Largest& largest) {
+                         const LinearReference& expected, int64_t m, Largest& largest) {
   const Output y = one.run(data, m, c.y_pad);
   if (std::string bad = y.damage(); !bad.empty()) return bad;
   if (std::string bad = compare(one.kernel(), data, expected, y, largest); !bad.empty()) return bad;
@@ -117,7 +106,7 @@ TEST_P(LinearKernelTest, StaysUnderItsBoundAndIsTheSameForAnyThreads) {
     const LinearData data(c, max_m, seed_of(i));
     if (!takes(data.problem())) continue;
     ++taken;
-    const LinearData::Expected expected = data.expected(max_m);
+    const LinearReference expected = data.expected(max_m);
     std::vector<int64_t> tokens(std::begin(kTokens), std::end(kTokens));
     if (c.many_rows) tokens.push_back(kManyTokens);
     for (int64_t m : tokens) {
@@ -214,7 +203,7 @@ TEST_P(CodeKernelTest, KeepsCodesThatAreNotFinite) {
       for (int64_t k : places) data.weight_code(row += 3, k) = plant.code;
       Runner runner(kernel(), 2);
       Largest ignored;
-      const LinearData::Expected expected = data.expected(17);
+      const LinearReference expected = data.expected(17);
       for (int64_t m : {1, 4, 9, 17}) {
         const Output y = runner.run(data, m, 0);
         ASSERT_EQ(compare(kernel(), data, expected, y, ignored), "")
@@ -245,7 +234,7 @@ TEST_P(LinearKernelTest, KeepsInputsThatAreNotFinite) {
   data.set_input(13, 288, c.activation ? 448.0F : -inf);
   Runner runner(kernel(), 2);
   Largest ignored;
-  const LinearData::Expected expected = data.expected(17);
+  const LinearReference expected = data.expected(17);
   for (int64_t m : {1, 3, 4, 9, 17}) {
     const Output y = runner.run(data, m, 0);
     ASSERT_EQ(compare(kernel(), data, expected, y, ignored), "") << kernel().name << ", M=" << m;

@@ -1,0 +1,54 @@
+#pragma once
+// Kernels that gave wrong numbers on a machine, as `octet verify` found them. A plan refuses each
+// of them for the problems it failed on, and for no other.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "op/linear.h"
+#include "op/quantize.h"
+
+namespace octet {
+
+// One kernel on one problem. The words are those of the plan; empty where an operation has none.
+struct QuarantineEntry {
+  std::string device;       // "cpu"
+  std::string device_name;  // of the product: a fault may be of one chip alone
+  std::string kernel;
+  std::string scheme;    // of a linear kernel
+  int64_t n = 0, k = 0;  // of a linear kernel, in elements
+  std::string weight;    // how a linear kernel reads the weight, "f8e4m3/row/bf16/static"
+  std::string input;   // what it takes, or what a quantizer makes: "bf16", "f8e4m3/row/f32/dynamic"
+  std::string reason;  // "error 3.2e+04 times its bound"
+  std::string octet;   // version of the program that found it
+};
+
+// The entry of a kernel on a problem, without reason and version.
+QuarantineEntry quarantine_key(const LinearKernel& kernel, const LinearProblem& problem,
+                               const DeviceInfo& device);
+QuarantineEntry quarantine_key(const Kernel<Quantize>& kernel, const QuantSpec& output,
+                               const DeviceInfo& device);
+
+// True when both speak of the same kernel, problem and device.
+bool same_subject(const QuarantineEntry& a, const QuarantineEntry& b);
+
+// A quarantine file. An empty one refuses nothing.
+struct Quarantine {
+  std::string file;  // for messages
+  std::vector<QuarantineEntry> entries;
+
+  // "quarantined: REASON, FILE" when an entry has the subject of `key`.
+  std::optional<Refusal> refusal(const QuarantineEntry& key) const;
+  // Adds an entry in place of one with the same subject.
+  void put(QuarantineEntry entry);
+};
+
+// Reads the text of a quarantine file. Throws BadInput naming the file and the JSON path.
+Quarantine parse_quarantine(std::string_view text, std::string file);
+
+// The text of a quarantine file; docs/JSON.md names its fields.
+std::string to_json(const Quarantine& quarantine);
+
+}  // namespace octet
