@@ -3,19 +3,23 @@
 
 Usage: golden_tokenizers.py [OUTDIR]        (default: testing/data/tokenizers; needs: pip install tokenizers)
 
-For each kind, OUTDIR/KIND/tokenizer.json is a byte-level BPE tokenizer trained here on the sentences below, and
-OUTDIR/KIND/golden.json holds for every text of OUTDIR/texts.json
+For each kind, OUTDIR/KIND/tokenizer.json is a BPE tokenizer, byte-level or plain (SentencePiece style), trained here on
+the sentences below, and OUTDIR/KIND/golden.json holds for every text of OUTDIR/texts.json
 
     ids       the ids of Hugging Face tokenizers
     plain     those without the post-processor's tokens, where they differ
     decoded   the text of `plain`, where it is not the input
     skipped   the text of `ids` without special tokens, where it is not the input
 
-and `streams`, arbitrary id lists, whose bytes are seldom UTF-8, with both texts.
+and `streams`, arbitrary id lists, whose bytes are seldom UTF-8, with both texts. Where a run of byte tokens of a plain
+tokenizer is not UTF-8, `tokenizers` gives one U+FFFD for every byte of it, of good characters too; here each maximal
+ill-formed part gives one, as in byte-level tokenizers and as a stream can.
 """
+import itertools
 import json
 import pathlib
 import random
+import re
 import sys
 
 import tokenizers
@@ -78,6 +82,8 @@ def texts():
         "{\"key\": [1, 2.5, null], \"k\u00e9\": \"v\"}", "....----!!!!????", "'''\"\"\"```", "a,b;c:d.e", "--- a -- b - c", "x\u00b7y\u00b7\u00b7z", "12ab34cd", "\u0660a\u0661",
         "a" * 90, "ab" * 40, "\u00e9" * 30, " " * 70 + "x", "\n" * 40, "pneumono" * 15, "9" * 50, "\U0001F600" * 10, "'s" * 20, "-" * 40,
         "\u4e00\u4e8c\u4e09" * 8, "theandingoftheandingof" * 8, "= " * 20, "\u2581x \u2581\u2581",
+        "<s>Hi</s>", "a <s> b", " <s>  </s> c", "<unk>", "<0x0A>", "x<0x0A>y", "one\ntwo\n\nthree", "<s>", "<s> ", "\u2581", " \u2581 a", "a\u2581",
+        "\uff21\uff22 \ufb01ne \u2460 \u212b\u00b5", "z\u0416\u4f60z \u0416\u0416", "the  quick   brown    fox", "<user>\nHi<end>\n<bot>  yes", "<user> <user>x",
     ]
     pieces = ["a", "the", "Z", "word", "\u00e9", "e\u0301", "\u00df", "\u0416", "\u4f60", "\u3042", "\uac00", "\u0627", "\u0915\u094d", "\U0001F600", "\u200d", " ", " ", "  ", "\n",
               "\r\n", "\t", "\u00a0", "\u3000", "1", "23", "\u0663", "\u00bd", "'", "'s", "'LL", "\u2019t", ".", ",", "!?", "-", "_", "(", "]", "\"", "\\", "/", "#", "$", "=", "<|im_end|>",
@@ -140,6 +146,73 @@ def kinds():
     yield "unknown_fused", train(byte_level(), alphabet=letters, unk_token="<|endoftext|>", fuse_unk=True)
     yield "unknown_single", train(byte_level(), alphabet=letters, unk_token="<|endoftext|>", fuse_unk=False)
     yield "unknown_dropped", train(byte_level(), alphabet=letters)
+    yield from plain_kinds()
+
+
+SPACE = "\u2581"
+PLAIN_SPECIALS = ["<unk>", "<s>", "</s>"]
+REPLACE_SPACE = normalizers.Replace(" ", SPACE)
+LLAMA = normalizers.Sequence([normalizers.Prepend(SPACE), REPLACE_SPACE])
+
+
+def metaspace(scheme, split=True):
+    return pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme=scheme, split=split)
+
+
+def chain(*stages):
+    """A decoder that begins by writing spaces again."""
+    return decoders.Sequence([decoders.Replace(SPACE, " "), *stages])
+
+
+STRIPPED = (decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0))
+
+
+def train_plain(scheme="always", letters=110, merges=130, byte_tokens=range(256), **model):
+    """A tokenizer whose tokens are written as they are, trained on words that begin with a mark for the space before them."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = metaspace(scheme)
+    trainer = trainers.BpeTrainer(vocab_size=len(PLAIN_SPECIALS) + letters + merges, special_tokens=PLAIN_SPECIALS,
+                                  show_progress=False, limit_alphabet=letters, initial_alphabet=[SPACE])
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    value = json.loads(tokenizer.to_str())
+    tokens = sorted(value["model"]["vocab"], key=value["model"]["vocab"].get)
+    tokens[3:3] = [f"<0x{byte:02X}>" for byte in byte_tokens]
+    value["model"].update(vocab={token: number for number, token in enumerate(tokens)}, **model)
+    result = Tokenizer.from_str(json.dumps(value))
+    result.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", result.token_to_id("<s>"))])
+    return result
+
+
+def plain(pre, normalizer, decoder, **options):
+    tokenizer = train_plain(**options)
+    # None is no value that a setter takes.
+    value = json.loads(tokenizer.to_str())
+    value["pre_tokenizer"] = pre and json.loads(pre.__getstate__())
+    value["normalizer"] = normalizer and json.loads(normalizer.__getstate__())
+    value["decoder"] = json.loads(decoder.__getstate__())
+    return Tokenizer.from_str(json.dumps(value))
+
+
+def plain_kinds():
+    yield "llama2", plain(None, LLAMA, chain(*STRIPPED), byte_fallback=True, fuse_unk=True)
+    yield "mistral", plain(metaspace("first", False), None, chain(*STRIPPED), byte_fallback=True, fuse_unk=True)
+    phi3 = plain(None, LLAMA, chain(*STRIPPED), byte_fallback=True, fuse_unk=True)
+    phi3.add_special_tokens([AddedToken("<user>", rstrip=True, normalized=False), AddedToken("<bot>", rstrip=True, normalized=False),
+                             AddedToken("<end>", rstrip=True, normalized=False)])
+    phi3.add_tokens([AddedToken("word", normalized=True), AddedToken("<t1>", normalized=True, lstrip=True), AddedToken("ab", normalized=False)])
+    yield "phi3", phi3
+    yield "gemma", plain(split(" ", "merged_with_previous"), REPLACE_SPACE, chain(*STRIPPED[:2]), byte_fallback=True, fuse_unk=True)
+    yield "metaspace_always", plain(metaspace("always"), None, decoders.Metaspace(SPACE, "always"), byte_tokens=())
+    yield "metaspace_never", plain(metaspace("never"), normalizers.NFKC(), decoders.Metaspace(SPACE, "never"), byte_tokens=(), fuse_unk=True)
+    yield "metaspace_first", plain(
+        sequence(split(Regex(r"\d"), "isolated"), metaspace("first"), pre_tokenizers.Digits(individual_digits=True)),
+        normalizers.Sequence([normalizers.NFD(), normalizers.Replace(Regex(r"[\r\t]+"), "  ")]),
+        decoders.Sequence([decoders.Metaspace(SPACE, "first"), decoders.ByteFallback(), decoders.Fuse()]), byte_fallback=True)
+    # Some byte tokens only: other characters are unknown, and byte tokens overtake them.
+    yield "some_bytes", plain(None, normalizers.Sequence([REPLACE_SPACE, normalizers.NFKD()]),
+                              chain(decoders.Strip("a", 2, 0), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip("b", 1, 0), decoders.Strip(" ", 3, 0)),
+                              byte_tokens=[0x0A, 0x3C, *range(0xD0, 0xD2), *range(0x80, 0xA0)], byte_fallback=True, ignore_merges=True)
 
 
 def added():
@@ -160,24 +233,44 @@ def write(path, value):
     path.write_text(json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n")
 
 
+def byte_of(token):
+    """The byte that <0xNN> stands for, or None."""
+    return int(token[3:5], 16) if re.fullmatch(r"<0x[0-9A-Fa-f]{2}>", token) else None
+
+
+def decode(tokenizer, ids, skip):
+    """The reference's text; runs of byte tokens that are not UTF-8 are decoded by maximal ill-formed parts."""
+    text = tokenizer.decode(ids, skip_special_tokens=skip)
+    if "ByteFallback" not in str(json.loads(tokenizer.to_str())["decoder"]):
+        return text
+    special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
+    tokens = [token for token in map(tokenizer.id_to_token, ids) if token is not None and not (skip and token in special)]
+    joined = []
+    for is_byte, run in itertools.groupby(tokens, lambda token: byte_of(token) is not None):
+        run = list(run)
+        data = bytes(map(byte_of, run)) if is_byte else b""
+        lossy = data.decode("utf-8", "replace")
+        joined += [lossy] if "\ufffd" in lossy else run
+    return text if joined == tokens else tokenizer.decoder.decode(joined)
+
+
 def golden(tokenizer, inputs):
     rng = random.Random(7)
     cases = []
     for text in inputs:
         case = {"ids": tokenizer.encode(text).ids}
-        plain = tokenizer.encode(text, add_special_tokens=False).ids
-        if plain != case["ids"]:
-            case["plain"] = plain
-        for key, ids, skip in (("decoded", plain, False), ("skipped", case["ids"], True)):
-            decoded = tokenizer.decode(ids, skip_special_tokens=skip)
+        plain_ids = tokenizer.encode(text, add_special_tokens=False).ids
+        if plain_ids != case["ids"]:
+            case["plain"] = plain_ids
+        for key, ids, skip in (("decoded", plain_ids, False), ("skipped", case["ids"], True)):
+            decoded = decode(tokenizer, ids, skip)
             if decoded != text:
                 case[key] = decoded
         cases.append(case)
     streams = []
     for _ in range(30):
         ids = [rng.randrange(tokenizer.get_vocab_size() + 2) for _ in range(rng.randrange(1, 16))]
-        streams.append({"ids": ids, "decoded": tokenizer.decode(ids, skip_special_tokens=False),
-                        "skipped": tokenizer.decode(ids, skip_special_tokens=True)})
+        streams.append({"ids": ids, "decoded": decode(tokenizer, ids, False), "skipped": decode(tokenizer, ids, True)})
     return {"cases": cases, "streams": streams}
 
 

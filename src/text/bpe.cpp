@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "text/utf8.h"
 
 namespace octet {
 namespace {
@@ -35,7 +36,7 @@ Bpe::Bpe(const Vocab& vocab, size_t merges) {
   slots_.resize(std::bit_ceil(std::max<size_t>(merges + merges / 2, 16)));
   for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
     const char text = static_cast<char>(byte);
-    byte_ids_[byte] = vocab.find_bytes({&text, 1}, true);
+    byte_ids_[byte] = vocab.find_bytes({&text, 1}, vocab.spelling() == Spelling::ByteLevel);
   }
 }
 
@@ -65,7 +66,7 @@ void Bpe::merge_block(const Vocab& vocab, std::span<const TokenPair> pairs) {
   for (size_t i = 0; i < pairs.size(); ++i) {
     const std::string_view texts[2] = {pairs[i].first, pairs[i].second};
     for (size_t side = 0; side < 2; ++side) {
-      keys[i][side] = Vocab::key(texts[side], room);
+      keys[i][side] = vocab.key(texts[side], room);
       vocab.prefetch(keys[i][side]);
       room += texts[side].size();
     }
@@ -88,8 +89,10 @@ int32_t Bpe::joined_id(const Vocab& vocab, int32_t left, int32_t right, const To
   const int32_t guess = merges_.empty() ? -1 : merges_.back().joined + 1;
   const std::string_view guessed = vocab.bytes(guess), a = vocab.bytes(left),
                          b = vocab.bytes(right);
-  if (vocab.coded(guess) && vocab.coded(left) && vocab.coded(right) &&
-      guessed.size() == a.size() + b.size() && guessed.starts_with(a) && guessed.ends_with(b)) {
+  const bool same_kind =
+      vocab.coded(guess) == vocab.coded(left) && vocab.coded(left) == vocab.coded(right);
+  if (vocab.has(guess) && same_kind && guessed.size() == a.size() + b.size() &&
+      guessed.starts_with(a) && guessed.ends_with(b)) {
     return guess;
   }
   const std::string text = std::string(pair.first).append(pair.second);
@@ -126,11 +129,15 @@ uint32_t Bpe::rank_of(int32_t left, int32_t right) const {
 void Bpe::encode(const Vocab& vocab, std::string_view word, std::vector<int32_t>& ids,
                  Scratch& scratch) const {
   if (options_.ignore_merges) {
-    const int32_t whole = vocab.find_bytes(word, true);
+    const int32_t whole = vocab.find_bytes(word, vocab.spelling() == Spelling::ByteLevel);
     if (whole >= 0) return ids.push_back(whole);
   }
   const size_t begin = ids.size();
-  start(word, ids);
+  if (vocab.spelling() == Spelling::ByteLevel) {
+    start(word, ids);
+  } else {
+    start_characters(vocab, word, ids);
+  }
   const size_t length = ids.size() - begin;
   if (length < 2) return;
   OCTET_CHECK(length < kNone, "a word of {} bytes", length);
@@ -154,6 +161,37 @@ void Bpe::start(std::string_view word, std::vector<int32_t>& ids) const {
       after_unknown = true;
     }
   }
+}
+
+// One id per character, or those of its bytes. An unknown token is written only when a known
+// character or the end follows, so byte tokens overtake it; all as in the reference.
+void Bpe::start_characters(const Vocab& vocab, std::string_view word,
+                           std::vector<int32_t>& ids) const {
+  bool unknown = false;  // one that is not written yet
+  for (size_t at = 0; at < word.size();) {
+    const CodePoint c = code_point_at(word, at);
+    const std::string_view character = word.substr(at, c.bytes);
+    at += c.bytes;
+    const int32_t id = c.bytes == 1 ? byte_ids_[c.value] : vocab.find_bytes(character, false);
+    if (id >= 0) {
+      if (std::exchange(unknown, false)) ids.push_back(options_.unknown_id);
+      ids.push_back(id);
+    } else if (!append_byte_tokens(character, ids) && options_.unknown_id >= 0) {
+      if (unknown && !options_.fuse_unknown) ids.push_back(options_.unknown_id);
+      unknown = true;
+    }
+  }
+  if (unknown) ids.push_back(options_.unknown_id);
+}
+
+// False, and nothing appended, unless there is a token for every byte.
+bool Bpe::append_byte_tokens(std::string_view character, std::vector<int32_t>& ids) const {
+  if (options_.byte_tokens.empty()) return false;
+  const auto token = [&](char byte) { return options_.byte_tokens[static_cast<uint8_t>(byte)]; };
+  if (std::any_of(character.begin(), character.end(), [&](char b) { return token(b) < 0; }))
+    return false;
+  for (const char byte : character) ids.push_back(token(byte));
+  return true;
 }
 
 // ranks[i] is the rank of the pair (i, i+1).

@@ -1,7 +1,7 @@
 #pragma once
-// Byte pair encoding of one word: its bytes are joined pair by pair, always the pair that the merge
-// list names first, the leftmost of equals first, until no listed pair is left (Hugging Face
-// tokenizers, models/bpe).
+// Byte pair encoding of one word: its symbols (bytes of a byte-level vocabulary, characters of a
+// plain one) are joined pair by pair, always the pair that the merge list names first, the leftmost
+// of equals first, until no listed pair is left (Hugging Face tokenizers, models/bpe).
 #include <array>
 #include <cstdint>
 #include <span>
@@ -18,8 +18,11 @@ namespace octet {
 struct BpeOptions {
   bool ignore_merges =
       false;  // a word that is a token as a whole becomes that token, whatever the merges say
-  bool fuse_unknown = false;  // neighbouring bytes without a token become one unknown token
-  int32_t unknown_id = -1;    // stands for a byte that has no token; -1: such bytes vanish
+  bool fuse_unknown = false;  // neighbouring symbols without a token become one unknown token
+  int32_t unknown_id = -1;    // stands for a symbol that has no token; -1: such symbols vanish
+  // [byte] token "<0xNN>", -1 for none: a character without a token becomes those of its bytes, if
+  // all are there. Empty: no byte fallback.
+  std::vector<int32_t> byte_tokens = {};
 };
 
 // The merge list of a vocabulary. Immutable once built; any number of threads may encode.
@@ -41,14 +44,15 @@ class Bpe {
   using TokenPair = std::pair<std::string_view, std::string_view>;
   void merge(const Vocab& vocab, std::span<const TokenPair> pairs);
   // Sets what else the model says.
-  void set_options(const BpeOptions& options) { options_ = options; }
+  void set_options(BpeOptions options) { options_ = std::move(options); }
 
   // How many merges the list has.
   size_t merge_count() const { return merges_.size(); }
-  // Lowest byte value that no token stands for; 256 if there is none.
+  // Lowest byte value that no token of a byte-level vocabulary stands for; 256 if there is none.
   uint32_t first_missing_byte() const;
 
-  // Appends the ids of `word` to `ids`. O(n log n) in its bytes.
+  // Appends the ids of `word` to `ids`. Requires well-formed UTF-8 where the vocabulary is plain.
+  // O(n log n) in its bytes.
   void encode(const Vocab& vocab, std::string_view word, std::vector<int32_t>& ids,
               Scratch& scratch) const;
 
@@ -65,12 +69,15 @@ class Bpe {
   void merge_block(const Vocab& vocab, std::span<const TokenPair> pairs);
   void insert(uint32_t rank);
   void start(std::string_view word, std::vector<int32_t>& ids) const;
+  void start_characters(const Vocab& vocab, std::string_view word, std::vector<int32_t>& ids) const;
+  bool append_byte_tokens(std::string_view character, std::vector<int32_t>& ids) const;
   void join_short(std::vector<int32_t>& ids, size_t begin, Scratch& scratch) const;
   void join_long(std::vector<int32_t>& ids, size_t begin, Scratch& scratch) const;
 
   BpeOptions options_;
-  std::array<int32_t, 256> byte_ids_;  // [byte] token that stands for it alone, -1 for none
-  std::vector<Merge> merges_;          // [rank]
+  // [byte] token that stands for it alone, -1 for none; of a plain vocabulary the ASCII ones
+  std::array<int32_t, 256> byte_ids_;
+  std::vector<Merge> merges_;  // [rank]
   std::vector<Slot>
       slots_;         // pair to rank; open addressing, a power of two, at most two thirds full
   std::string room_;  // of merge_block()

@@ -4,19 +4,56 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/token_decoder.h"
 
 namespace octet {
 
+Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool skip_special_tokens)
+    : tokenizer_(&tokenizer), skip_special_(skip_special_tokens) {
+  for (const StripDecoder& strip : tokenizer.decoder().strips) strips_left_.push_back(strip.start);
+}
+
+void Detokenizer::push(int32_t id, std::string& text) {
+  if (!tokenizer_->has(id) || (skip_special_ && tokenizer_->is_special(id))) return;
+  const size_t begin = text.size();
+  const TokenDecoder& decoder = tokenizer_->decoder();
+  if (std::exchange(first_, false) && decoder.first_differs()) {
+    characters_.push(decoder.bytes(tokenizer_->spelled(id), true), text);
+  } else {
+    characters_.push(tokenizer_->token_bytes(id), text);
+  }
+  strip_from(begin, text);
+}
+
+void Detokenizer::flush(std::string& text) {
+  const size_t begin = text.size();
+  characters_.flush(text);
+  strip_from(begin, text);
+}
+
+// Takes from the new end of a text what the decoder strips from its beginning. A strip is over when
+// another character comes.
+void Detokenizer::strip_from(size_t begin, std::string& text) {
+  for (size_t i = 0; i < strips_left_.size(); ++i) {
+    const std::string& content = tokenizer_->decoder().strips[i].content;
+    size_t& left = strips_left_[i];
+    size_t cut = 0;
+    for (; left > 0 && text.compare(begin + cut, content.size(), content) == 0; --left)
+      cut += content.size();
+    text.erase(begin, cut);
+    if (text.size() > begin) left = 0;
+  }
+}
+
 std::string Detokenizer::push(int32_t id) {
   std::string text;
-  if (!skip_special_ || !tokenizer_->is_special(id))
-    characters_.push(tokenizer_->token_bytes(id), text);
+  push(id, text);
   return text;
 }
 
 std::string Detokenizer::flush() {
   std::string text;
-  characters_.flush(text);
+  flush(text);
   return text;
 }
 

@@ -13,25 +13,34 @@
 
 namespace octet {
 
-// Turns a stream of ids into text. All pieces joined, with the flush, equal Tokenizer::decode of
-// all ids.
+// Turns a stream of ids into text, as the tokenizer's decoder says. All pieces joined, with the
+// flush, equal Tokenizer::decode of all ids. Bytes that are not UTF-8 give one U+FFFD for each
+// maximal ill-formed part. (The reference does so for byte-level tokenizers; of the byte tokens of
+// others it takes a run whole, and one bad byte spoils the characters before it, which a stream has
+// sent by then.)
 class Detokenizer {
  public:
   // The tokenizer must outlive the detokenizer.
-  Detokenizer(const Tokenizer& tokenizer, bool skip_special_tokens)
-      : tokenizer_(&tokenizer), skip_special_(skip_special_tokens) {}
+  Detokenizer(const Tokenizer& tokenizer, bool skip_special_tokens);
 
   // The characters that this token completes; often none. Bytes that can become no character give
   // U+FFFD at once.
   std::string push(int32_t id);
   // Ends the stream: an unfinished character becomes one U+FFFD.
   std::string flush();
+  // The same, appended to a text.
+  void push(int32_t id, std::string& text);
+  void flush(std::string& text);
   // Whether a character is unfinished.
   bool pending() const { return characters_.pending() > 0; }
 
  private:
+  void strip_from(size_t begin, std::string& text);
+
   const Tokenizer* tokenizer_;
   bool skip_special_;
+  bool first_ = true;                // no token came yet
+  std::vector<size_t> strips_left_;  // characters that each strip of the decoder may still drop
   LossyUtf8 characters_;
 };
 

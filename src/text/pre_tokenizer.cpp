@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "text/text_replace.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
 
@@ -89,21 +90,51 @@ ByteLevelStage byte_level_stage(bool add_prefix_space, bool use_regex) {
 PreTokenizer::Worker::Worker(const PreTokenizer& owner) : owner_(owner) {
   for (const Stage& stage : owner.stages_) {
     const auto* split = std::get_if<SplitStage>(&stage);
+    const auto* metaspace = std::get_if<MetaspaceStage>(&stage);
     if (split != nullptr) {
       searchers_.emplace_back(std::in_place, split->pattern);
+    } else if (metaspace != nullptr && metaspace->cuts) {
+      searchers_.emplace_back(std::in_place, *metaspace->cuts);
     } else {
       searchers_.emplace_back();
     }
   }
-  if (owner.last_.words) words_.emplace(*owner.last_.words);
+  if (owner.last_ && owner.last_->words) words_.emplace(*owner.last_->words);
 }
 
-void PreTokenizer::Worker::split(std::string_view text, FunctionRef<void(std::string_view)> word) {
+void PreTokenizer::Worker::split(std::string_view text, bool begins,
+                                 FunctionRef<void(std::string_view)> word) {
   ranges_.assign(1, {0, text.size(), false});
-  for (size_t i = 0; i < owner_.stages_.size(); ++i) cut(owner_.stages_[i], searchers_[i], text);
+  for (size_t i = 0; i < owner_.stages_.size(); ++i) {
+    const Stage& stage = owner_.stages_[i];
+    begins = begins && !ranges_.empty() && ranges_[0].begin == 0;
+    const auto* metaspace = std::get_if<MetaspaceStage>(&stage);
+    if (metaspace != nullptr) text = mark_spaces(*metaspace, text, begins);
+    if (metaspace == nullptr || metaspace->cuts) cut(stage, searchers_[i], text);
+  }
   for (const Range& range : ranges_) {
     if (range.begin < range.end) last(text.substr(range.begin, range.end - range.begin), word);
   }
+}
+
+// The text that a Metaspace stage makes of the ranges, which become ranges of it.
+std::string_view PreTokenizer::Worker::mark_spaces(const MetaspaceStage& stage,
+                                                   std::string_view text, bool begins) {
+  std::string marked;
+  for (Range& range : ranges_) {
+    const std::string part =
+        replace_all(text.substr(range.begin, range.end - range.begin), " ", stage.replacement);
+    const bool first = begins && &range == ranges_.data();
+    range.begin = marked.size();
+    const bool wanted = stage.prepend == MetaspaceStage::Prepend::Always ||
+                        (stage.prepend == MetaspaceStage::Prepend::First && first);
+    if (wanted && !part.empty() && !part.starts_with(stage.replacement))
+      marked += stage.replacement;
+    marked += part;
+    range.end = marked.size();
+  }
+  marked_ = std::move(marked);
+  return marked_;
 }
 
 // Cuts every range of ranges_ by one stage. A stage sees each range as a text of its own.
@@ -121,6 +152,9 @@ void PreTokenizer::Worker::cut(const Stage& stage, std::optional<Pattern::Search
       for_each_match(*searcher, part,
                      [&](size_t b, size_t e, bool m) { add(b, e, m != split->invert); });
       apply(split->behavior, found_);
+    } else if (std::holds_alternative<MetaspaceStage>(stage)) {
+      for_each_match(*searcher, part, add);
+      apply(SplitBehavior::MergedWithNext, found_);
     } else {
       for_each_number(part, add);
       apply(std::get<DigitsStage>(stage).individual ? SplitBehavior::Isolated
@@ -133,7 +167,8 @@ void PreTokenizer::Worker::cut(const Stage& stage, std::optional<Pattern::Search
 }
 
 void PreTokenizer::Worker::last(std::string_view part, FunctionRef<void(std::string_view)> word) {
-  if (owner_.last_.add_prefix_space && part.front() != ' ') {
+  if (!owner_.last_) return word(part);
+  if (owner_.last_->add_prefix_space && part.front() != ' ') {
     spaced_.assign(1, ' ').append(part);
     part = spaced_;
   }

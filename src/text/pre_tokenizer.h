@@ -28,6 +28,15 @@ struct DigitsStage {
   bool individual;
 };
 
+// Writes spaces as `replacement`, puts one in front of a part that does not begin with it, and, if
+// `cuts` is set, begins a word at every one (SentencePiece style).
+struct MetaspaceStage {
+  enum class Prepend : uint8_t { Always, First, Never };  // First: only where the text begins
+  std::string replacement;                                // one character
+  Prepend prepend;
+  std::optional<Pattern> cuts;  // finds `replacement`
+};
+
 // The last stage of every byte-level tokenizer. The change of bytes into printable characters is
 // not done here: words stay bytes, and the vocabulary is kept in bytes too.
 struct ByteLevelStage {
@@ -36,21 +45,23 @@ struct ByteLevelStage {
 };
 ByteLevelStage byte_level_stage(bool add_prefix_space, bool use_regex);
 
-// A chain of cuts that ends in ByteLevel. Immutable; any number of threads may split, each with its
-// own worker.
+// A chain of cuts that may end in ByteLevel. Without any a text is one word. Immutable; any number
+// of threads may split, each with its own worker.
 class PreTokenizer {
  public:
-  using Stage = std::variant<SplitStage, DigitsStage>;
-  PreTokenizer(std::vector<Stage> stages, ByteLevelStage last)
+  using Stage = std::variant<SplitStage, DigitsStage, MetaspaceStage>;
+  PreTokenizer(std::vector<Stage> stages, std::optional<ByteLevelStage> last)
       : stages_(std::move(stages)), last_(std::move(last)) {}
+
+  bool byte_level() const { return last_.has_value(); }
 
   // The state of one thread's work.
   class Worker {
    public:
     explicit Worker(const PreTokenizer& owner);
-    // Calls `word` with each word of `text` in order; a view lives only during its call. Requires
-    // well-formed UTF-8.
-    void split(std::string_view text, FunctionRef<void(std::string_view)> word);
+    // Calls `word` with each word of `text` in order; a view lives only during its call. `begins`:
+    // nothing of the whole text lies before this part of it. Requires well-formed UTF-8.
+    void split(std::string_view text, bool begins, FunctionRef<void(std::string_view)> word);
 
    private:
     struct Range {
@@ -58,6 +69,7 @@ class PreTokenizer {
       bool match;
     };
     void cut(const Stage& stage, std::optional<Pattern::Searcher>& searcher, std::string_view text);
+    std::string_view mark_spaces(const MetaspaceStage& stage, std::string_view text, bool begins);
     void last(std::string_view part, FunctionRef<void(std::string_view)> word);
 
     const PreTokenizer& owner_;
@@ -65,12 +77,12 @@ class PreTokenizer {
     std::optional<Pattern::Searcher> words_;
     std::vector<Range> ranges_, found_;
     std::vector<Range> next_;
-    std::string spaced_;
+    std::string spaced_, marked_;
   };
 
  private:
   std::vector<Stage> stages_;
-  ByteLevelStage last_;
+  std::optional<ByteLevelStage> last_;
 };
 
 }  // namespace octet

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "text/detokenizer.h"
+#include "text/text_replace.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
@@ -24,8 +26,15 @@ struct Tokenizer::Impl {
   std::string bos_text, eos_text;
   std::optional<int32_t> bos, eos;
 
+  // [id] end of the bytes of a plain token in plain_bytes; empty for a byte-level vocabulary, which
+  // holds bytes
+  std::vector<size_t> plain_ends;
+  std::string plain_bytes;
+
   Impl(TokenizerParts given, const TokenizerConfig& config);
-  void encode_text(std::string_view text, std::vector<int32_t>& ids) const;
+  void split_added();
+  void decode_plain();
+  void encode_text(std::string_view text, std::string_view guard, std::vector<int32_t>& ids) const;
 };
 
 namespace {
@@ -86,10 +95,20 @@ auto with_file(std::string_view name, F&& parse) {
   }
 }
 
-// The bytes that a token text stands for.
-std::string bytes_of(std::string_view text) {
+// The bytes that a token text stands for in a vocabulary.
+std::string bytes_of(const Vocab& vocab, std::string_view text) {
   std::string room(text.size(), '\0');
-  return std::string(Vocab::key(text, room.data()).bytes);
+  return std::string(vocab.key(text, room.data()).bytes);
+}
+
+void check_utf8(std::string_view text) {
+  const auto bad = find_invalid_utf8(text);
+  if (!bad) return;
+  throw_error(Code::BadInput,
+              fmt::format("the text is not UTF-8: byte {} of {} is 0x{:02X}, which does not "
+                          "begin a character there",
+                          *bad, text.size(), static_cast<uint8_t>(text[*bad])),
+              "convert the text to UTF-8, for example with iconv");
 }
 
 TokenizerParts parts_of(simdjson::padded_string_view json) {
@@ -121,6 +140,16 @@ Tokenizer::~Tokenizer() = default;
 
 Tokenizer::Impl::Impl(TokenizerParts given, const TokenizerConfig& config)
     : parts(std::move(given)), special(static_cast<size_t>(parts.vocab.size())) {
+  split_added();
+  if (parts.vocab.spelling() == Spelling::Plain) decode_plain();
+  bos_text = config.bos.value_or("");
+  eos_text = config.eos.value_or("");
+  if (config.bos) bos = parts.vocab.find(bos_text);
+  if (config.eos) eos = parts.vocab.find(eos_text);
+}
+
+// Added tokens by where they are looked for.
+void Tokenizer::Impl::split_added() {
   std::vector<AddedToken> in_raw, in_normalized;
   std::string buffer;
   for (AddedToken token : parts.added) {
@@ -130,16 +159,24 @@ Tokenizer::Impl::Impl(TokenizerParts given, const TokenizerConfig& config)
     if (token.special && same) special[static_cast<size_t>(token.id)] = true;
     if (!same) {
       token.content = buffer;
-      other_bytes.emplace(token.id, bytes_of(buffer));
+      other_bytes.emplace(token.id, bytes_of(parts.vocab, buffer));
     }
     (token.normalized ? in_normalized : in_raw).push_back(std::move(token));
   }
   raw = AddedTokenFinder(std::move(in_raw));
   normalized = AddedTokenFinder(std::move(in_normalized));
-  bos_text = config.bos.value_or("");
-  eos_text = config.eos.value_or("");
-  if (config.bos) bos = parts.vocab.find(bos_text);
-  if (config.eos) eos = parts.vocab.find(eos_text);
+}
+
+// Takes every token through the decoder once.
+void Tokenizer::Impl::decode_plain() {
+  plain_ends.reserve(static_cast<size_t>(parts.vocab.size()));
+  for (int32_t id = 0; id < parts.vocab.size(); ++id) {
+    const auto other = other_bytes.find(id);
+    const std::string_view text =
+        other == other_bytes.end() ? parts.vocab.bytes(id) : std::string_view(other->second);
+    if (parts.vocab.has(id)) plain_bytes += parts.decoder.bytes(text, false);
+    plain_ends.push_back(plain_bytes.size());
+  }
 }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& dir) {
@@ -156,8 +193,9 @@ Tokenizer Tokenizer::load(const std::filesystem::path& dir) {
   } catch (const Error& error) {
     throw error.with(dir.string())
         .or_hint(
-            "octet reads byte-level BPE tokenizers as transformers saves them: get the files "
-            "again if they are damaged");
+            "octet reads BPE tokenizers as transformers saves them: get the files again if they "
+            "are "
+            "damaged");
   }
 }
 
@@ -179,15 +217,9 @@ Tokenizer Tokenizer::build(const simdjson::padded_string& json, std::string_view
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view utf8, bool add_special_tokens) const {
-  if (const auto bad = find_invalid_utf8(utf8)) {
-    throw_error(Code::BadInput,
-                fmt::format("the text is not UTF-8: byte {} of {} is 0x{:02X}, which does not "
-                            "begin a character there",
-                            *bad, utf8.size(), static_cast<uint8_t>(utf8[*bad])),
-                "convert the text to UTF-8, for example with iconv");
-  }
+  check_utf8(utf8);
   std::vector<int32_t> text, ids;
-  impl_->encode_text(utf8, text);
+  impl_->encode_text(utf8, {}, text);
   const PostTemplate& post = impl_->parts.post;
   if (post.size() == 1 && post[0] == kTextPiece) return text;
   for (const int32_t piece : post) {
@@ -200,28 +232,40 @@ std::vector<int32_t> Tokenizer::encode(std::string_view utf8, bool add_special_t
   return ids;
 }
 
+std::vector<int32_t> Tokenizer::encode_guarded(std::string_view utf8,
+                                               std::string_view guard) const {
+  check_utf8(utf8);
+  std::vector<int32_t> ids;
+  impl_->encode_text(utf8, guard, ids);
+  return ids;
+}
+
 // Added tokens of the text as given; the rest normalized; added tokens of that; the rest words;
-// words to tokens.
-void Tokenizer::Impl::encode_text(std::string_view text, std::vector<int32_t>& ids) const {
+// words to tokens. Guards go when all added tokens are found.
+void Tokenizer::Impl::encode_text(std::string_view text, std::string_view guard,
+                                  std::vector<int32_t>& ids) const {
   PreTokenizer::Worker worker(*parts.pre_tokenizer);
   Bpe::Scratch scratch;
-  std::string buffer;
+  std::string buffer, unguarded;
   std::vector<TextPart> outer, inner;
   ids.reserve(text.size() / 3);
-  raw.split(text, outer);
+  raw.split(text, guard, outer);
   for (const TextPart& part : outer) {
     if (part.id >= 0) {
       ids.push_back(part.id);
       continue;
     }
     inner.clear();
-    normalized.split(parts.normalizer.apply(part.text, buffer), inner);
+    normalized.split(parts.normalizer.apply(part.text, buffer), guard, inner);
     for (const TextPart& piece : inner) {
       if (piece.id >= 0) {
         ids.push_back(piece.id);
         continue;
       }
-      worker.split(piece.text, [&](std::string_view word) {
+      std::string_view plain = piece.text;
+      if (!guard.empty()) plain = unguarded = replace_all(plain, guard, "");
+      const bool begins = part.text.data() == text.data() && &piece == inner.data();
+      worker.split(plain, begins, [&](std::string_view word) {
         parts.bpe->encode(parts.vocab, word, ids, scratch);
       });
     }
@@ -230,20 +274,37 @@ void Tokenizer::Impl::encode_text(std::string_view text, std::vector<int32_t>& i
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
   std::string text;
-  LossyUtf8 characters;
-  for (const int32_t id : ids) {
-    if (!skip_special_tokens || !is_special(id)) characters.push(token_bytes(id), text);
-  }
-  characters.flush(text);
+  Detokenizer detokenizer(*this, skip_special_tokens);
+  for (const int32_t id : ids) detokenizer.push(id, text);
+  detokenizer.flush(text);
   return text;
 }
 
 std::string_view Tokenizer::token_bytes(int32_t id) const {
+  const std::vector<size_t>& ends = impl_->plain_ends;
+  if (ends.empty()) return spelled(id);
+  if (!has(id)) return {};
+  const auto at = static_cast<size_t>(id);
+  const size_t begin = at == 0 ? 0 : ends[at - 1];
+  return std::string_view(impl_->plain_bytes).substr(begin, ends[at] - begin);
+}
+
+std::string_view Tokenizer::spelled(int32_t id) const {
   if (!impl_->other_bytes.empty()) {
     const auto other = impl_->other_bytes.find(id);
     if (other != impl_->other_bytes.end()) return other->second;
   }
   return impl_->parts.vocab.bytes(id);
+}
+
+const TokenDecoder& Tokenizer::decoder() const {
+  return impl_->parts.decoder;
+}
+std::span<const AddedToken> Tokenizer::added_tokens() const {
+  return impl_->parts.added;
+}
+bool Tokenizer::has(int32_t id) const {
+  return impl_->parts.vocab.has(id);
 }
 
 std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {

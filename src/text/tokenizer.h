@@ -1,5 +1,6 @@
 #pragma once
-// Text to token ids and back, exactly as Hugging Face tokenizers does it for byte-level BPE.
+// Text to token ids and back, exactly as Hugging Face tokenizers does it for BPE: byte-level (GPT-2
+// and its heirs) and plain (SentencePiece style, as Llama 2).
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -15,7 +16,10 @@ struct padded_string;
 
 namespace octet {
 
-// A byte-level BPE tokenizer. Immutable and cheap to move; any number of threads may use one.
+struct AddedToken;
+struct TokenDecoder;
+
+// A BPE tokenizer. Immutable and cheap to move; any number of threads may use one.
 class Tokenizer {
  public:
   // Reads tokenizer.json of a model folder, and from its tokenizer_config.json, if there is one,
@@ -37,16 +41,32 @@ class Tokenizer {
   // the text is not UTF-8.
   std::vector<int32_t> encode(std::string_view utf8, bool add_special_tokens = true) const;
 
+  // The ids of a text in which `guard`, one character that stands for nothing else, keeps an added
+  // token from beginning right behind it; guards leave no trace in the ids. Nothing is put around
+  // the text. Throws as encode() does.
+  std::vector<int32_t> encode_guarded(std::string_view utf8, std::string_view guard) const;
+
   // The text of some ids. Bytes that are not UTF-8 become U+FFFD, one for each maximal ill-formed
   // part. Ids without a token (holes, or the padding of a model's vocabulary) give nothing.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
   // The raw bytes a token stands for, not always whole characters; empty for an id without a token.
+  // At the beginning of a text a plain token may give less: see decoder().
   std::string_view token_bytes(int32_t id) const;
 
   // The id of a token, as tokenizer.json writes it ("<|im_end|>", "\u0120the").
   std::optional<int32_t> id_of(std::string_view token) const;
 
+  // What tokens become in a text; streams of tokens follow it too (detokenizer.h).
+  const TokenDecoder& decoder() const;
+  // The token as the vocabulary writes it, for decoder(); empty for an id without a token.
+  std::string_view spelled(int32_t id) const;
+
+  // The texts that become one token wherever they stand.
+  std::span<const AddedToken> added_tokens() const;
+
+  // Whether there is a token of this id.
+  bool has(int32_t id) const;
   // Whether decode() leaves the token out on request; false for an id without a token.
   bool is_special(int32_t id) const;
 

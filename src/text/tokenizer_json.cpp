@@ -167,12 +167,23 @@ void read_model_field(std::string_view key, ondemand::value value, ModelFlags& f
   }
 }
 
-// What stands in for bytes without a token. Nothing of it matters where all 256 have one, as
-// published files do.
+// [byte] token "<0xNN>", -1 for none.
+std::vector<int32_t> byte_tokens(const Vocab& vocab) {
+  std::vector<int32_t> tokens;
+  for (int byte = 0; byte < 256; ++byte)
+    tokens.push_back(vocab.find(fmt::format("<0x{:02X}>", byte)).value_or(-1));
+  return tokens;
+}
+
+// What stands in for symbols without a token. Nothing of it matters where all 256 bytes of a
+// byte-level vocabulary have one, as published files do.
 void finish_model(const ModelFlags& flags, const Vocab& vocab, Bpe& bpe) {
   BpeOptions options{flags.ignore_merges, flags.fuse_unknown, -1};
-  const uint32_t missing = bpe.first_missing_byte();
-  if (missing < 256 && flags.byte_fallback) {
+  const bool plain = vocab.spelling() == Spelling::Plain;
+  const uint32_t missing = plain ? 0 : bpe.first_missing_byte();
+  if (flags.byte_fallback && plain) {
+    options.byte_tokens = byte_tokens(vocab);
+  } else if (flags.byte_fallback && missing < 256) {
     fail("/model/byte_fallback",
          fmt::format("true is not supported where byte 0x{:02X} has no token", missing));
   }
@@ -182,7 +193,7 @@ void finish_model(const ModelFlags& flags, const Vocab& vocab, Bpe& bpe) {
       fail("/model/unk_token", fmt::format("\"{}\" is not in the vocabulary", *flags.unknown));
     options.unknown_id = *id;
   }
-  bpe.set_options(options);
+  bpe.set_options(std::move(options));
 }
 
 void read_model(ondemand::value value, size_t limit, TokenizerParts& parts) {
@@ -292,6 +303,22 @@ void finish_added_tokens(TokenizerParts& parts) {
   parts.added = std::move(kept);
 }
 
+// The components in the order of the file, each as its JSON text.
+using Components = std::map<std::string, std::string, std::less<>>;
+
+// Whether the vocabulary is a byte-level one: its pre-tokenizer says so.
+void read_pre_tokenizer(const std::string& json, TokenizerParts& parts) {
+  if (parts.pre_tokenizer) fail("/pre_tokenizer", "given twice");
+  parts.pre_tokenizer = parse_pre_tokenizer(json);
+  parts.vocab = Vocab(parts.pre_tokenizer->byte_level() ? Spelling::ByteLevel : Spelling::Plain);
+}
+
+// "model" of a file that has it before its pre-tokenizer.
+void read_late_model(ondemand::document& document, size_t limit, TokenizerParts& parts) {
+  document.rewind();
+  read_model(take(document.find_field_unordered("model"), "/model", "an object"), limit, parts);
+}
+
 void read_version(ondemand::value value) {
   const std::string_view version = take(value.get_string(), "/version", "a string");
   if (version != "1.0") fail("/version", fmt::format("\"{}\" is not known, only \"1.0\"", version));
@@ -301,10 +328,11 @@ void read_version(ondemand::value value) {
 
 TokenizerParts parse_tokenizer_json(simdjson::padded_string_view json) {
   TokenizerParts parts;
-  std::map<std::string, std::string, std::less<>> components = {{"normalizer", "null"},
-                                                                {"pre_tokenizer", "null"},
-                                                                {"post_processor", "null"},
-                                                                {"decoder", "null"}};
+  Components components = {{"normalizer", "null"},
+                           {"pre_tokenizer", "null"},
+                           {"post_processor", "null"},
+                           {"decoder", "null"}};
+  bool has_model = false;
   ondemand::parser parser;
   ondemand::document document = take(parser.iterate(json), "/", "JSON");
   ondemand::object root = take(document.get_object(), "/", "an object");
@@ -314,23 +342,25 @@ TokenizerParts parse_tokenizer_json(simdjson::padded_string_view json) {
     const auto component = components.find(key);
     if (component != components.end()) {
       component->second = raw_text(field.value(), "/" + key, "an object or null");
+      if (key == "pre_tokenizer") read_pre_tokenizer(component->second, parts);
     } else if (key == "version") {
       read_version(field.value());
     } else if (key == "added_tokens") {
       if (!parts.added.empty()) fail("/added_tokens", "given twice");
       read_added_tokens(field.value(), json.size(), parts.added);
     } else if (key == "model") {
-      if (parts.bpe) fail("/model", "given twice");
-      read_model(field.value(), json.size(), parts);
+      if (std::exchange(has_model, true)) fail("/model", "given twice");
+      if (parts.pre_tokenizer) read_model(field.value(), json.size(), parts);
     }
   }
   if (!document.current_location().error()) fail("/", "something follows the object");
-  if (!parts.bpe) fail("/", "\"model\" is missing");
+  if (!has_model) fail("/", "\"model\" is missing");
+  if (!parts.pre_tokenizer) read_pre_tokenizer("null", parts);
+  if (!parts.bpe) read_late_model(document, json.size(), parts);
   finish_added_tokens(parts);
   parts.normalizer = parse_normalizer(components["normalizer"]);
-  parts.pre_tokenizer = parse_pre_tokenizer(components["pre_tokenizer"]);
   parts.post = parse_post_processor(components["post_processor"]);
-  check_decoder(components["decoder"]);
+  parts.decoder = parse_decoder(components["decoder"], parts.vocab.spelling());
   return parts;
 }
 

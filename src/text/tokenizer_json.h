@@ -10,6 +10,7 @@
 #include "text/bpe.h"
 #include "text/normalizer.h"
 #include "text/pre_tokenizer.h"
+#include "text/token_decoder.h"
 #include "text/tokenizer_added.h"
 #include "text/tokenizer_vocab.h"
 
@@ -32,6 +33,7 @@ struct TokenizerParts {
   Normalizer normalizer;
   std::optional<PreTokenizer> pre_tokenizer;
   PostTemplate post = {kTextPiece};
+  TokenDecoder decoder;
 };
 
 // Reads tokenizer.json. Throws BadInput naming the JSON pointer of what is wrong or not supported.
@@ -42,7 +44,7 @@ TokenizerParts parse_tokenizer_json(simdjson::padded_string_view json);
 Normalizer parse_normalizer(std::string_view json);
 PreTokenizer parse_pre_tokenizer(std::string_view json);
 PostTemplate parse_post_processor(std::string_view json);
-// Checks that the decoder is the byte-level one, which token bytes and lossy UTF-8 reproduce.
-void check_decoder(std::string_view json);
+// The decoder must be one for that vocabulary.
+TokenDecoder parse_decoder(std::string_view json, Spelling spelling);
 
 }  // namespace octet

@@ -81,13 +81,14 @@ TEST(TokenizerJson, NamesTheComponentsItDoesNotKnow) {
               HasSubstr("/normalizer: normalizer \"Lowercase\""));
   EXPECT_THAT(
       refusal("/normalizer",
-              json::parse(R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKC"}]})")),
-      HasSubstr("/normalizer/normalizers/1: normalizer \"NFKC\""));
-  EXPECT_THAT(refusal("/pre_tokenizer", {{"type", "Metaspace"}}),
-              HasSubstr("pre-tokenizer \"Metaspace\""));
+              json::parse(
+                  R"({"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"StripAccents"}]})")),
+      HasSubstr("/normalizer/normalizers/1: normalizer \"StripAccents\""));
+  EXPECT_THAT(refusal("/pre_tokenizer", {{"type", "Whitespace"}}),
+              HasSubstr("pre-tokenizer \"Whitespace\""));
   EXPECT_THAT(refusal("/pre_tokenizer", nullptr), HasSubstr("no ByteLevel pre-tokenizer"));
   EXPECT_THAT(refusal("/pre_tokenizer", {{"type", "Digits"}, {"individual_digits", true}}),
-              HasSubstr("no ByteLevel"));
+              HasSubstr("no ByteLevel pre-tokenizer"));
   EXPECT_THAT(refusal("/pre_tokenizer",
                       json::parse(R"({"type":"Sequence","pretokenizers":[{"type":"ByteLevel",
       "add_prefix_space":false},{"type":"Digits","individual_digits":true}]})")),

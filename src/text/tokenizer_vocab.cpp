@@ -88,7 +88,8 @@ void Vocab::add(std::string_view text, int32_t id) {
   if (at >= entries_.size()) entries_.resize(at + 1);
   const size_t offset = arena_.size();
   arena_.append(text);
-  const ptrdiff_t decoded = decode_coded(text, arena_.data() + offset);
+  const ptrdiff_t decoded =
+      spelling_ == Spelling::Plain ? -1 : decode_coded(text, arena_.data() + offset);
   const bool coded = decoded >= 0;
   if (coded) {
     arena_.resize(offset + static_cast<size_t>(decoded));
@@ -157,8 +158,8 @@ std::string_view Vocab::bytes(int32_t id) const {
   return std::string_view(arena_).substr(entry.offset, entry.length);
 }
 
-Vocab::Key Vocab::key(std::string_view text, char* room) {
-  const ptrdiff_t length = decode_coded(text, room);
+Vocab::Key Vocab::key(std::string_view text, char* room) const {
+  const ptrdiff_t length = spelling_ == Spelling::Plain ? -1 : decode_coded(text, room);
   const bool coded = length >= 0;
   const std::string_view bytes = coded ? std::string_view(room, static_cast<size_t>(length)) : text;
   return {hash_of(bytes, coded), bytes, coded};

@@ -1,10 +1,11 @@
 #pragma once
-// The tokens of a byte-level tokenizer: id to the bytes it stands for, and text to id.
+// The tokens of a tokenizer: id to the bytes it stands for, and text to id.
 //
-// A byte-level vocabulary writes each byte as one printable character (GPT-2's table: 0x21-0x7E,
-// 0xA1-0xAC and 0xAE-0xFF stand for themselves, the other 68 are U+0100 and on, in byte order). A
-// token whose text holds any other character stands for that text itself. Tokens are kept as the
-// bytes they stand for; `coded` says which kind it is.
+// A plain vocabulary (SentencePiece style) writes its tokens as they are. A byte-level vocabulary
+// writes each byte as one printable character (GPT-2's table: 0x21-0x7E, 0xA1-0xAC and 0xAE-0xFF
+// stand for themselves, the other 68 are U+0100 and on, in byte order). A token whose text holds
+// any other character stands for that text itself. Tokens are kept as the bytes they stand for;
+// `coded` says which kind it is.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,9 +14,15 @@
 
 namespace octet {
 
+// How a vocabulary writes its tokens.
+enum class Spelling : uint8_t { ByteLevel, Plain };
+
 // Grows while a file is read, then index() makes it searchable. Ids may have holes.
 class Vocab {
  public:
+  explicit Vocab(Spelling spelling = Spelling::ByteLevel) : spelling_(spelling) {}
+
+  Spelling spelling() const { return spelling_; }
   // Makes room ahead for that many tokens of that many bytes in all.
   void reserve(size_t tokens, size_t bytes);
   // Adds a token. Requires 0 <= id < 2^31. Throws BadInput when the id is taken.
@@ -33,7 +40,7 @@ class Vocab {
   }
   // The bytes that token `id` stands for; empty for a hole or an id out of range.
   std::string_view bytes(int32_t id) const;
-  // Whether bytes(id) came through the byte table.
+  // Whether bytes(id) came through the byte table; never in a plain vocabulary.
   bool coded(int32_t id) const { return has(id) && entries_[static_cast<size_t>(id)].coded; }
 
   // A text ready to be looked up.
@@ -43,7 +50,7 @@ class Vocab {
     bool coded;
   };
   // The key of a token text; `room` takes text.size() bytes and lives as long as the key.
-  static Key key(std::string_view text, char* room);
+  Key key(std::string_view text, char* room) const;
   // Asks the memory for what find(key) will read: look-ups are bound by its latency.
   void prefetch(const Key& key) const;
   // The id of the token of this key; -1 if there is none. Requires index().
@@ -67,6 +74,7 @@ class Vocab {
   };
   void insert(int32_t id, uint64_t hash);
 
+  Spelling spelling_;
   std::string arena_;
   std::vector<Entry> entries_;  // [id]
   std::vector<Slot> slots_;     // open addressing, a power of two, at most two thirds full
