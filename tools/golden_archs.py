@@ -27,7 +27,7 @@ import os
 import shutil
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 import oracle_common as oracle
 
@@ -38,7 +38,18 @@ MODEL_TYPES = {
     "MistralForCausalLM": "mistral",
     "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3",
+    "Phi3ForCausalLM": "phi3",
+    "Olmo2ForCausalLM": "olmo2",
+    "Glm4ForCausalLM": "glm4",
 }
+# Models of images and text: the checkpoint holds both, the golden is of text alone.
+WRAPPERS = {
+    "LlavaForConditionalGeneration": ("llava", {"model_type": "clip_vision_model", "projection_dim": 8}),
+    "Mistral3ForConditionalGeneration": ("mistral3", {"model_type": "pixtral"}),
+    "Qwen2_5_VLForConditionalGeneration": ("qwen2_5_vl", {
+        "depth": 1, "num_heads": 2, "out_hidden_size": 48, "fullatt_block_indexes": [0], "in_channels": 3, "window_size": 28}),
+}
+VISION = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 8, "patch_size": 4}
 BASE = {
     "vocab_size": 64,
     "hidden_size": 48,
@@ -68,10 +79,12 @@ class Case:
     dtype: torch.dtype = torch.bfloat16
     shard: str = ""  # max_shard_size
     drop: tuple = ()  # keys left out of config.json, for their defaults
+    wrapper: str = ""  # the architecture around the text model
     without: dict = dataclasses.field(default_factory=dict)
 
 
-LLAMA, MISTRAL, QWEN2, QWEN3 = MODEL_TYPES
+LLAMA, MISTRAL, QWEN2, QWEN3, PHI3, OLMO2, GLM4 = MODEL_TYPES
+LLAVA, MISTRAL3, QWEN25_VL = WRAPPERS
 ONE_LAYER = {"num_hidden_layers": 1}
 PLAIN = {"rope": {"rope_type": "default"}}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -79,6 +92,11 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
 LINEAR = {"rope_type": "linear", "factor": 4.0}
 # 32 rotations never happen within 16 positions: beta_fast and beta_slow small enough that the ramp is inside the head.
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 16}
+DYNAMIC = {"rope_type": "dynamic", "factor": 4.0}
+# One factor per pair of a head of 16 elements.
+LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7],
+            "long_factor": [1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0]}
+NO_PAD = {"pad_token_id": None}
 YARN_BETAS = {**YARN, "beta_fast": 4.0, "beta_slow": 0.25}
 
 CASES = [
@@ -141,6 +159,36 @@ CASES = [
         "q norm": "q_norm", "o bias": "o_proj.bias"}),
     Case("qwen3-window", QWEN3, {"head_dim": 16, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1},
          old=True, without={"window": {"config": {"use_sliding_window": False}}}),
+    Case("llama-rope-dynamic", LLAMA, {**ONE_LAYER, "max_position_embeddings": 16}, rope=DYNAMIC, old=True,
+         without={"rope": PLAIN, "length": {"config": {"max_position_embeddings": 32}}}),
+    Case("llama-rope-dynamic-short", LLAMA, {**ONE_LAYER, "max_position_embeddings": 64}, rope=DYNAMIC, old=True, type_key="type",
+         without={"no growth": {"config": {"max_position_embeddings": 16}}}),
+    Case("phi3-plain", PHI3, NO_PAD, old=True, without={"grouped heads": "qkv_proj"}),
+    Case("phi3-longrope-short", PHI3, {**NO_PAD, "max_position_embeddings": 256, "original_max_position_embeddings": 64}, old=True,
+         rope={**LONGROPE, "original_max_position_embeddings": 64}, type_key="type", without={
+             "short factors": {"rope": {**LONGROPE, "original_max_position_embeddings": 64, "short_factor": [1.0] * 8}},
+             "attention factor": {"rope": {**LONGROPE, "original_max_position_embeddings": 64, "attention_factor": 1.0}}}),
+    Case("phi3-longrope-long", PHI3, {**NO_PAD, "max_position_embeddings": 256, "original_max_position_embeddings": 32},
+         rope={**LONGROPE, "original_max_position_embeddings": 32}, without={
+             "long factors": {"rope": {**LONGROPE, "original_max_position_embeddings": 32, "long_factor": [1.0] * 8}}}),
+    Case("phi3-partial", PHI3, {**NO_PAD, "tie_word_embeddings": True, "num_attention_heads": 2, "num_key_value_heads": 1},
+         rope={"rope_type": "default", "partial_rotary_factor": 0.75},
+         without={"partial rotation": {"rope": {"rope_type": "default", "partial_rotary_factor": 1.0}}}),
+    Case("phi3-window", PHI3, {**NO_PAD, "sliding_window": 8}, without={"window": {"config": {"sliding_window": None}}}),
+    Case("olmo2-plain", OLMO2, {**NO_PAD, "num_attention_heads": 4, "num_key_value_heads": 2}, without={
+        "q norm": "q_norm", "k norm": "k_norm", "norm after attention": "post_attention_layernorm",
+        "norm after mlp": "post_feedforward_layernorm"}),
+    Case("olmo2-tied", OLMO2, {**NO_PAD, **ONE_LAYER, "tie_word_embeddings": True}, theta=500000.0, old=True,
+         without={"k norm": "k_norm"}),
+    Case("glm4-plain", GLM4, {**NO_PAD, "head_dim": 16}, rope={"rope_type": "default", "partial_rotary_factor": 0.5}, without={
+        "norm after attention": "post_self_attn_layernorm", "norm after mlp": "post_mlp_layernorm", "q bias": "q_proj.bias",
+        "partial rotation": {"rope": {"rope_type": "default", "partial_rotary_factor": 1.0}}}),
+    Case("glm4-no-bias", GLM4, {**NO_PAD, **ONE_LAYER, "head_dim": 24, "attention_bias": False},
+         rope={"rope_type": "default", "partial_rotary_factor": 0.5}),
+    Case("llava-llama", LLAMA, {**ONE_LAYER}, wrapper=LLAVA),
+    Case("mistral3-window", MISTRAL, {**ONE_LAYER, "sliding_window": 8, "head_dim": 16}, wrapper=MISTRAL3),
+    Case("qwen25-vl", QWEN2, {"model_type": "qwen2_5_vl_text"}, wrapper=QWEN25_VL,
+         rope={"rope_type": "default", "mrope_section": [2, 3, 3]}),
     Case("qwen3-rope-yarn", QWEN3, {**ONE_LAYER, "head_dim": 16}, rope=YARN, old=True, without={"rope": PLAIN}),
 ]
 
@@ -150,7 +198,17 @@ def build_config(case, config=None, rope=None, theta=None):
     values = {**BASE, **case.config, **(config or {})}
     parameters = {"rope_type": "default", **(case.rope if rope is None else rope)}
     parameters["rope_theta"] = case.theta if theta is None else theta
-    return AutoConfig.for_model(MODEL_TYPES[case.architecture], **copy.deepcopy(values), rope_parameters=parameters)
+    if not case.wrapper:
+        return AutoConfig.for_model(MODEL_TYPES[case.architecture], **copy.deepcopy(values), rope_parameters=parameters)
+    model_type, vision = WRAPPERS[case.wrapper]
+    text = {"model_type": MODEL_TYPES[case.architecture], **copy.deepcopy(values), "rope_parameters": parameters}
+    return AutoConfig.for_model(model_type, text_config=text, vision_config={**VISION, **vision},
+                                tie_word_embeddings=values["tie_word_embeddings"])
+
+
+def model_class(case):
+    """The transformers class that builds and loads the model of a case."""
+    return AutoModelForImageTextToText if case.wrapper else AutoModelForCausalLM
 
 
 def to_old_form(case):
@@ -173,9 +231,9 @@ def to_old_form(case):
     return edit
 
 
-def load(folder, dtype):
+def load(case, folder, dtype):
     """The checkpoint as transformers reads it, computing in `dtype`."""
-    model, report = AutoModelForCausalLM.from_pretrained(
+    model, report = model_class(case).from_pretrained(
         folder, dtype=dtype, attn_implementation="eager", output_loading_info=True)
     faults = [name for key in ("missing_keys", "unexpected_keys", "mismatched_keys") for name in report[key]]
     if faults:
@@ -191,14 +249,14 @@ def altered_logits(case, model, change, ids):
             if change in name:
                 if "norm" in name:
                     value.fill_(1.0)
-                elif change == "k_proj":
+                elif change in ("k_proj", "qkv_proj"):
                     value.copy_(value.flip(0))
                 else:
                     value.zero_()
         change = {}
     config = build_config(case, **change)
     config._attn_implementation = "eager"
-    other = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    other = model_class(case).from_config(config, dtype=torch.float32).eval()
     other.load_state_dict(state)
     return oracle.logits_of(other, ids)
 
@@ -207,17 +265,17 @@ def make(case):
     """Write the checkpoint and the golden of one case."""
     folder = os.path.join(OUT, case.name)
     shutil.rmtree(folder, ignore_errors=True)
-    model = AutoModelForCausalLM.from_config(build_config(case), dtype=torch.float32)
+    model = model_class(case).from_config(build_config(case), dtype=torch.float32)
     oracle.randomize(model, "archs", case.name)
     model.to(case.dtype).save_pretrained(folder, **({"max_shard_size": case.shard} if case.shard else {}))
     if case.old:
         oracle.edit_json(os.path.join(folder, "config.json"), to_old_form(case))
 
     ids = oracle.random_ids(BASE["vocab_size"], TOKENS, "archs", case.name)
-    model = load(folder, torch.float32)
+    model = load(case, folder, torch.float32)
     logits = oracle.logits_of(model, ids)
     spread = (logits.max() - logits.min()).item()
-    noise = (oracle.logits_of(load(folder, torch.float64), ids) - logits).abs().max().item()
+    noise = (oracle.logits_of(load(case, folder, torch.float64), ids) - logits).abs().max().item()
     sensitivity = {}
     for check, change in case.without.items():
         difference = (altered_logits(case, model, change, ids) - logits).abs().max().item() / spread
@@ -225,7 +283,7 @@ def make(case):
             raise SystemExit(f"{case.name}: leaving out '{check}' changes logits by only {difference:.2e} of their range")
         sensitivity[check] = float(f"{difference:.3g}")
     oracle.write_json(folder + ".json", {
-        "architecture": case.architecture,
+        "architecture": case.wrapper or case.architecture,
         "checks": list(case.without),
         "ids": ids,
         "shape": list(logits.shape),

@@ -34,6 +34,7 @@ void append_part(Batch& batch, StepPart& part, const KvSpec& kv, int32_t table) 
   const auto row_begin = static_cast<int32_t>(batch.tokens.size());
   batch.spans.push_back(
       {row_begin, static_cast<int32_t>(part.rows), static_cast<int32_t>(s.computed), table});
+  batch.lengths.push_back(std::max(s.final_length, s.computed + part.rows));
   for (int64_t position = s.computed; position < s.computed + part.rows; ++position) {
     batch.tokens.push_back(s.tokens[static_cast<size_t>(position)]);
     batch.positions.push_back(static_cast<int32_t>(position));

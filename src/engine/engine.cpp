@@ -181,7 +181,12 @@ const ModelConfig& Engine::config() const {
 uint64_t Engine::submit(Request request) {
   impl_->check(request);
   const uint64_t id = impl_->next_id++;
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const int64_t answer = request.score_prompt ? 0 : std::max<int64_t>(0, request.max_tokens - 1);
+  const int64_t limit = impl_->plan().budget.max_model_len;
   impl_->waiting.emplace_back(id, std::move(request), impl_->pool);
+  // The last token of an answer is never computed.
+  impl_->waiting.back().final_length = answer > limit - prompt ? limit : prompt + answer;
   return id;
 }
 

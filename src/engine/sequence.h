@@ -22,6 +22,7 @@ struct Sequence {
   std::vector<int32_t> tokens;  // prompt, then answer
   BlockTable blocks;
   int64_t computed = 0;       // tokens whose keys and values are in the cache
+  int64_t final_length = 0;   // tokens that will be in the cache when it ends at the latest
   std::vector<int32_t> seen;  // sorted, each once; kept only with a repetition penalty
   bool cancelled = false;
 

@@ -19,8 +19,10 @@ std::string words(DType t) {
 // Collects the tensors of one module; every message names module, tensor, expected and found.
 class RecordReader {
  public:
-  RecordReader(const Checkpoint& checkpoint, std::string_view module, int64_t n, int64_t k)
-      : checkpoint_(checkpoint), module_(module), n_(n), k_(k) {}
+  // n: the rows of the stored matrix, all parts together.
+  RecordReader(const Checkpoint& checkpoint, std::string_view module, int64_t n, int64_t k,
+               int parts)
+      : checkpoint_(checkpoint), module_(module), n_(n), k_(k), parts_(parts) {}
 
   LinearRecord read();
 
@@ -48,6 +50,7 @@ class RecordReader {
   std::string_view module_;
   int64_t n_;
   int64_t k_;
+  int parts_;
   QuantMatch match_;
   LinearRecord record_;
 };
@@ -175,15 +178,21 @@ void RecordReader::check_scale_dtype(const TensorEntry& scale) {
 void RecordReader::shape_scales(const TensorEntry& scale) {
   const Shape& shape = scale.shape;
   ScaleTile& tile = record_.quant.weight.tile;
-  const bool one = shape.elements() == 1 && shape.rank() <= 2;
+  const bool per_part = parts_ > 1 && shape.elements() == parts_ && shape.rank() <= 2;
+  const bool one = (shape.elements() == 1 && shape.rank() <= 2) || per_part;
   const bool per_row = shape == Shape{n_} || shape == Shape{n_, 1};
   if (match_.tensor_or_row) {
     if (!one && !per_row) fail(scale, fmt::format("1 or {} values, as [1] or [{}, 1]", n_, n_));
     tile = one ? ScaleTile::tensor() : ScaleTile::row();
   }
+  ConstTensorView& view = record_.view.scales;
   switch (tile.granularity()) {
     case Granularity::Tensor:
-      if (!one) fail(scale, "1 value, as [1] or []");
+      if (!one) {
+        fail(scale, parts_ == 1 ? "1 value, as [1] or []"
+                                : fmt::format("1 value, or one for each of {} parts", parts_));
+      }
+      if (per_part) return;  // a list until the part is cut
       break;
     case Granularity::Row:
       if (!per_row && !(one && n_ == 1)) fail(scale, fmt::format("[{}, 1] or [{}]", n_, n_));
@@ -195,7 +204,6 @@ void RecordReader::shape_scales(const TensorEntry& scale) {
       break;
     }
   }
-  ConstTensorView& view = record_.view.scales;
   view.shape = Shape{tile.tile_rows(n_), tile.tile_cols(k_)};
   view.row_stride = view.shape[1];
 }
@@ -268,6 +276,21 @@ void RecordReader::check_zero_points() const {
   }
 }
 
+// Leaves the rows of one part.
+void cut_part(const StoredPart& part, int64_t n, LinearRecord& record) {
+  ConstTensorView& scales = record.view.scales;
+  const bool per_part = is_f8(record.view.spec.dtype) &&
+                        record.view.spec.tile.granularity() == Granularity::Tensor &&
+                        scales.shape.elements() > 1;
+  if (per_part) {
+    if (scales.data != nullptr) scales.data += part.index * bytes_of(scales.dtype);
+    scales.shape = Shape{1, 1};
+    scales.row_stride = 1;
+  }
+  record.view = slice(record.view, {part.first_row, part.first_row + n}, {0, record.view.k()});
+  if (part.index > 0) record.tensors.clear();
+}
+
 }  // namespace
 
 bool has_linear(const Checkpoint& checkpoint, std::string_view module) {
@@ -275,9 +298,12 @@ bool has_linear(const Checkpoint& checkpoint, std::string_view module) {
 }
 
 LinearRecord linear_record(const Checkpoint& checkpoint, std::string_view module, int64_t n,
-                           int64_t k) {
+                           int64_t k, const StoredPart& part) {
   OCTET_CHECK(n > 0 && k > 0, "{}: N={} K={}", module, n, k);
-  return RecordReader(checkpoint, module, n, k).read();
+  const int64_t stored = part.stored_rows == 0 ? n : part.stored_rows;
+  LinearRecord record = RecordReader(checkpoint, module, stored, k, part.count).read();
+  if (part.count > 1) cut_part(part, n, record);
+  return record;
 }
 
 }  // namespace octet

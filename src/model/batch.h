@@ -18,6 +18,9 @@ struct Batch {
   std::vector<SeqSpan> spans;         // [sequences]
   std::vector<int32_t> block_tables;  // [sequences, table_stride]
   int64_t table_stride = 0;
+  // [sequences] or empty: tokens that each sequence will have when it ends, for rotary tables that
+  // depend on it. Empty: those it has after this step.
+  std::vector<int64_t> lengths;
 
   std::vector<int32_t> logit_rows;   // rows whose logits are wanted, ascending
   std::vector<SampleParams> sample;  // [logit_rows], or empty: nothing is sampled

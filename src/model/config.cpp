@@ -78,19 +78,75 @@ MlpConfig read_mlp(const Json& config, int64_t intermediate) {
   return DenseMlp{intermediate, optional_bool(config, "mlp_bias", false)};
 }
 
+struct RopeName {
+  std::string_view word;
+  RopeKind kind;
+};
+// "su" is the first name of LongRoPE. The axes of "mrope" are equal for text, which makes it the
+// default.
+constexpr RopeName kRopeNames[] = {
+    {"default", RopeKind::Default},   {"mrope", RopeKind::Default}, {"linear", RopeKind::Linear},
+    {"dynamic", RopeKind::Dynamic},   {"llama3", RopeKind::Llama3}, {"yarn", RopeKind::Yarn},
+    {"longrope", RopeKind::LongRope}, {"su", RopeKind::LongRope},
+};
+
 RopeKind rope_kind(const Json& scaling) {
   const Json* type = find(scaling, "rope_type");
   if (type == nullptr) type = find(scaling, "type");
   if (type == nullptr) return RopeKind::Default;
   if (!type->is_string()) bad_field("rope_scaling/rope_type", "a name", type);
   const auto& word = type->get_ref<const std::string&>();
-  if (word == "default") return RopeKind::Default;
-  if (word == "linear") return RopeKind::Linear;
-  if (word == "llama3") return RopeKind::Llama3;
-  if (word == "yarn") return RopeKind::Yarn;
+  for (const RopeName& known : kRopeNames) {
+    if (word == known.word) return known.kind;
+  }
   throw_error(Code::CannotRun,
               fmt::format("config.json: /rope_scaling/rope_type: \"{}\" is not computed", word),
-              "known: default, linear, llama3, yarn");
+              "known: default, linear, dynamic, llama3, yarn, longrope");
+}
+
+// LongRoPE's divisors, one per rotated pair.
+std::vector<double> read_factors(const Json& scaling, std::string_view key, int64_t pairs) {
+  const std::string path = fmt::format("rope_scaling/{}", key);
+  const Json* list = find(scaling, key);
+  if (list == nullptr || !list->is_array() || static_cast<int64_t>(list->size()) != pairs)
+    bad_field(path, fmt::format("a list of {} numbers", pairs), list);
+  std::vector<double> factors;
+  for (const Json& factor : *list) {
+    if (!factor.is_number() || !(factor.get<double>() > 0))
+      bad_field(path, "numbers over 0", &factor);
+    factors.push_back(factor.get<double>());
+  }
+  return factors;
+}
+
+// Factor of cos and sin of LongRoPE (arXiv 2402.13753, as Phi-3 uses it).
+double longrope_attention_factor(const Json& scaling, const RopeConfig& rope,
+                                 int64_t max_position) {
+  if (find(scaling, "attention_factor") != nullptr) return number(scaling, "attention_factor", 1);
+  const double stretch =
+      number(scaling, "factor", static_cast<double>(max_position) / rope.original_max_position);
+  if (stretch <= 1) return 1;
+  return std::sqrt(1 + std::log(stretch) / std::log(rope.original_max_position));
+}
+
+void read_longrope(const Json& scaling, const ModelDims& dims, RopeConfig& rope) {
+  rope.short_factor = read_factors(scaling, "short_factor", dims.rotary_dim / 2);
+  rope.long_factor = read_factors(scaling, "long_factor", dims.rotary_dim / 2);
+  if (rope.original_max_position <= 1)
+    bad_field("original_max_position_embeddings", "more than 1", nullptr);
+  rope.attention_factor = longrope_attention_factor(scaling, rope, dims.max_position);
+}
+
+// One set of parameters for sliding and one for full attention.
+void refuse_layered_rope(const Json& scaling) {
+  for (const auto& [key, value] : scaling.items()) {
+    if (!key.ends_with("_attention") || !value.is_object()) continue;
+    throw_error(Code::CannotRun,
+                fmt::format("config.json: /rope_parameters/{}: rotations that differ by layer type "
+                            "are not computed",
+                            key),
+                "known: one set of parameters for all layers");
+  }
 }
 
 // Factor of cos and sin of YaRN (arXiv 2309.00071, section 3.4), as transformers derives it from
@@ -108,6 +164,18 @@ double yarn_attention_factor(const Json& scaling, double factor) {
            mscale(factor, number(scaling, "mscale_all_dim", 1));
   }
   return mscale(factor, 1);
+}
+
+const ArchSpec* spec_of_text_type(const Json& text) {
+  const Json* type = find(text, "model_type");
+  if (type == nullptr || !type->is_string()) return nullptr;
+  for (const ArchSpec* spec : architectures()) {
+    if (*type == spec->model_type ||
+        std::any_of(spec->text_types.begin(), spec->text_types.end(),
+                    [&](std::string_view other) { return *type == other; }))
+      return spec;
+  }
+  return nullptr;
 }
 
 void check_model_type(const Json& config, const std::string& architecture, const ArchSpec& spec) {
@@ -168,21 +236,60 @@ std::vector<std::string_view> architecture_names() {
   return names;
 }
 
-ModelConfig read_config(const Json& config) {
+namespace {
+
+const std::string& architecture_of(const Json& config) {
   const Json* names = find(config, "architectures");
   if (names == nullptr || !names->is_array() || names->empty() || !names->front().is_string()) {
     bad_field("architectures", "a list with one name", names);
   }
-  const auto& name = names->front().get_ref<const std::string&>();
+  return names->front().get_ref<const std::string&>();
+}
+
+ModelConfig read_as(const ArchSpec& spec, std::string_view architecture, const Json& config) {
+  ModelConfig result = spec.read_config(config);
+  result.architecture = architecture;
+  const std::vector<std::string> foreign = foreign_fields(config, architecture);
+  result.notes.insert(result.notes.end(), foreign.begin(), foreign.end());
+  return result;
+}
+
+// A wrapper's text model. What its own part leaves out, the whole says.
+ModelConfig read_wrapped(const Json& config, const Json& text) {
+  const std::string& name = architecture_of(config);
+  const ArchSpec* spec = spec_of_text_type(text);
+  if (spec == nullptr) {
+    const Json* type = find(text, "model_type");
+    throw_error(
+        Code::CannotRun,
+        fmt::format("config.json: /text_config/model_type: {} of \"{}\" is not a text model "
+                    "octet knows",
+                    type == nullptr ? "nothing" : type->dump(), name),
+        fmt::format("known: the text models of {}", fmt::join(architecture_names(), ", ")));
+  }
+  Json merged = text;
+  for (const char* key : {"tie_word_embeddings", "eos_token_id"}) {
+    const Json* own = find(config, key);
+    if (own != nullptr && find(merged, key) == nullptr) merged[key] = *own;
+  }
+  ModelConfig result = read_as(*spec, spec->hf_names.front(), merged);
+  result.wrapper = name;
+  result.notes.push_back(
+      fmt::format("config.json: /text_config: the text model of {} is run, text only", name));
+  return result;
+}
+
+}  // namespace
+
+ModelConfig read_config(const Json& config) {
+  const Json* text = find(config, "text_config");
+  if (text != nullptr && text->is_object()) return read_wrapped(config, *text);
+  const std::string& name = architecture_of(config);
   for (const ArchSpec* spec : architectures()) {
     if (std::find(spec->hf_names.begin(), spec->hf_names.end(), name) == spec->hf_names.end())
       continue;
     check_model_type(config, name, *spec);
-    ModelConfig result = spec->read_config(config);
-    result.architecture = name;
-    const std::vector<std::string> foreign = foreign_fields(config, name);
-    result.notes.insert(result.notes.end(), foreign.begin(), foreign.end());
-    return result;
+    return read_as(*spec, name, config);
   }
   throw_error(
       Code::CannotRun,
@@ -220,15 +327,27 @@ RopeConfig read_rope(const Json& config, const ModelDims& dims) {
   static const Json kNone = Json::object();
   if (scaling == nullptr) scaling = &kNone;
   if (!scaling->is_object()) bad_field("rope_scaling", "an object", scaling);
+  refuse_layered_rope(*scaling);
   rope.theta = positive(config, "rope_theta", 10000);
   rope.theta = positive(*scaling, "rope_theta", rope.theta);
   rope.kind = rope_kind(*scaling);
   if (rope.kind == RopeKind::Default) return rope;
-  rope.factor = positive(*scaling, "factor", std::nullopt);
+  if (rope.kind != RopeKind::LongRope) rope.factor = positive(*scaling, "factor", std::nullopt);
   if (rope.kind == RopeKind::Linear) return rope;
+  if (rope.kind == RopeKind::Dynamic) {
+    // transformers measures the growth from max_position_embeddings, whatever the original was.
+    rope.original_max_position = static_cast<double>(dims.max_position);
+    if (rope.factor < 1) bad_field("rope_scaling/factor", "1 or more", find(*scaling, "factor"));
+    if (dims.rotary_dim <= 2) bad_field("head_dim", "more than one rotated pair", nullptr);
+    return rope;
+  }
   rope.original_max_position = positive(
       *scaling, "original_max_position_embeddings",
       number(config, "original_max_position_embeddings", static_cast<double>(dims.max_position)));
+  if (rope.kind == RopeKind::LongRope) {
+    read_longrope(*scaling, dims, rope);
+    return rope;
+  }
   if (rope.kind == RopeKind::Llama3) {
     rope.low_freq_factor = positive(*scaling, "low_freq_factor", std::nullopt);
     rope.high_freq_factor = positive(*scaling, "high_freq_factor", std::nullopt);
@@ -270,7 +389,7 @@ std::vector<int64_t> read_windows(const Json& config, int64_t layers, int64_t wi
   return windows;
 }
 
-ModelConfig read_decoder_config(const Json& config) {
+ModelConfig read_decoder_config(const Json& config, const DecoderDefaults& defaults) {
   constexpr int64_t kMaxWidth = 1 << 20;
   ModelConfig model;
   ModelDims& d = model.dims;
@@ -288,7 +407,9 @@ ModelConfig read_decoder_config(const Json& config) {
               find(config, "hidden_size"));
   }
   d.head_dim = optional_int(config, "head_dim", std::max<int64_t>(1, d.hidden / d.heads), 2, 4096);
-  const double rotary = number(config, "partial_rotary_factor", 1);
+  double rotary = number(config, "partial_rotary_factor", defaults.rotary_factor);
+  if (const Json* rope = find(config, "rope_parameters"))
+    rotary = number(*rope, "partial_rotary_factor", rotary);
   d.rotary_dim = static_cast<int64_t>(static_cast<double>(d.head_dim) * rotary);
   if (d.rotary_dim < 2 || d.rotary_dim > d.head_dim || d.rotary_dim % 2 != 0) {
     bad_field("head_dim", "an even number of rotated elements", find(config, "head_dim"));

@@ -15,12 +15,17 @@ int64_t optional_int(const nlohmann::json& config, std::string_view key, int64_t
 double optional_number(const nlohmann::json& config, std::string_view key, double fallback);
 bool optional_bool(const nlohmann::json& config, std::string_view key, bool fallback);
 
+// What an architecture takes where config.json is silent.
+struct DecoderDefaults {
+  double rotary_factor = 1;  // part of a head that is rotated
+};
+
 // The fields that every architecture of the decoder graph shares: sizes, norm, rope, MLP, tying,
 // end tokens. Checks that hidden_act is SiLU.
-ModelConfig read_decoder_config(const nlohmann::json& config);
+ModelConfig read_decoder_config(const nlohmann::json& config, const DecoderDefaults& defaults = {});
 
 // rope_theta and rope_scaling at the top level, or rope_parameters (transformers 5). Throws
-// CannotRun for a kind that is not known.
+// CannotRun for a kind that is not known and for parameters that differ by layer type.
 RopeConfig read_rope(const nlohmann::json& config, const ModelDims& dims);
 
 // The window of every layer: `layer_types` if given, else `window` for layers from `first` on.

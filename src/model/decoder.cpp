@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/rope_angles.h"
 #include "model/step_buffers.h"
 
 namespace octet {
@@ -87,8 +86,9 @@ struct Decoder::Impl {
            *stream);
   }
 
-  // work.normed = norm(work.residual += delta) * weight, watching for values that are not finite.
-  void norm(const float* delta, const float* weight, int32_t stage) {
+  // work.residual += delta, watching for values that are not finite. Returns norm(residual) *
+  // weight, or the residual itself where the architecture has no norm.
+  const float* norm(const float* delta, const float* weight, int32_t stage) {
     RmsNorm::Args args;
     args.x = work.residual;
     args.x_stride = args.delta_stride = args.out_stride = args.width = dims.hidden;
@@ -101,18 +101,28 @@ struct Decoder::Impl {
     args.not_finite = step.not_finite();
     args.tag = stage;
     launch(*ops.norm.kernel(), args, *stream);
+    return weight == nullptr ? work.residual : work.normed;
   }
 
-  // Normalises every head of q or k in place.
-  void head_norm(float* x, int64_t heads, const float* weight) {
+  // Normalises rows of `width` elements in place; without a weight they stay.
+  void norm_in_place(float* x, int64_t count_rows, int64_t width, const float* weight) {
+    if (weight == nullptr) return;
     RmsNorm::Args args;
     args.x = args.out = x;
-    args.x_stride = args.out_stride = args.width = dims.head_dim;
+    args.x_stride = args.out_stride = args.width = width;
     args.weight = weight;
-    args.rows = rows * heads;
+    args.rows = count_rows;
     args.epsilon = static_cast<float>(model->config.rms_epsilon);
     args.round_bf16 = round;
     launch(*ops.norm.kernel(), args, *stream);
+  }
+
+  void norm_heads(float* x, int64_t heads, const float* weight) {
+    if (model->config.qk_norm == QkNorm::AllHeads) {
+      norm_in_place(x, rows, heads * dims.head_dim, weight);
+    } else {
+      norm_in_place(x, rows * heads, dims.head_dim, weight);
+    }
   }
 
   void embed() {
@@ -150,6 +160,7 @@ struct Decoder::Impl {
     args.rotary_dim = dims.rotary_dim;
     args.k_scale = cache.spec().k_scale.value_or(1);
     args.v_scale = cache.spec().v_scale.value_or(1);
+    args.interleaved = model->config.interleaved_rope;
     args.round_bf16 = round;
     launch(*ops.rope.kernel(), args, *stream);
   }
@@ -184,24 +195,24 @@ struct Decoder::Impl {
   void layer(int64_t i, const float* delta) {
     const LayerWeights& w = model->layers[static_cast<size_t>(i)];
     const auto stage = static_cast<int32_t>(2 * i);
-    norm(delta, w.input_norm, stage);
-    linears(work.normed, rows, {{&w.q, work.q}, {&w.k, work.k}, {&w.v, work.v}});
-    if (w.q_norm != nullptr) {
-      head_norm(work.q, dims.heads, w.q_norm);
-      head_norm(work.k, dims.kv_heads, w.k_norm);
-    }
+    const float* attention_input = norm(delta, w.before_attention, stage);
+    linears(attention_input, rows, {{&w.q, work.q}, {&w.k, work.k}, {&w.v, work.v}});
+    norm_heads(work.q, dims.heads, w.q_norm);
+    norm_heads(work.k, dims.kv_heads, w.k_norm);
     rope(i);
     attend(i);
     linears(work.attention, rows, {{&w.o, work.delta}});
     communicator.all_reduce_sum(work.delta, rows * dims.hidden, *stream);
-    norm(work.delta, w.post_attention_norm, stage + 1);
-    linears(work.normed, rows, {{&w.gate, work.gate}, {&w.up, work.up}});
+    norm_in_place(work.delta, rows, dims.hidden, w.after_attention);
+    const float* mlp_input = norm(work.delta, w.before_mlp, stage + 1);
+    linears(mlp_input, rows, {{&w.gate, work.gate}, {&w.up, work.up}});
     launch(*ops.silu_mul.kernel(),
            SiluMul::Args{work.gate, work.up, dims.intermediate, work.gate, dims.intermediate, rows,
                          dims.intermediate, round},
            *stream);
     linears(work.gate, rows, {{&w.down, work.delta}});
     communicator.all_reduce_sum(work.delta, rows * dims.hidden, *stream);
+    norm_in_place(work.delta, rows, dims.hidden, w.after_mlp);
   }
 
   // Logits of logit rows [begin, begin + count) and everything asked of them.
@@ -264,9 +275,7 @@ struct Decoder::Impl {
     max_context = 0;
     for (const SeqSpan& span : b.spans)
       max_context = std::max<int64_t>(max_context, span.context + span.rows);
-    const auto attention_factor = static_cast<float>(
-        model->config.rope.kind == RopeKind::Yarn ? model->config.rope.attention_factor : 1.0);
-    step.upload(b, model->rope_frequencies, attention_factor, *stream);
+    step.upload(b, model->config.rope, dims.rotary_dim, *stream);
     embed();
     const float* delta = nullptr;
     for (int64_t i = 0; i < dims.layers; ++i) {

@@ -14,8 +14,10 @@ namespace octet {
 enum class Role : uint8_t { Q, K, V, O, Gate, Up, Down, Head };
 
 struct LinearRef {
-  std::string module;   // tensor prefix in the checkpoint
+  std::string module;   // its name: the stored module, or one of the parts of it ("qkv_proj.q")
   std::string pattern;  // the same with the layer number as "*"
+  std::string stored;   // tensor prefix in the checkpoint
+  StoredPart part;      // the rows of the stored tensor that it is
   Role role = Role::Q;
   int64_t layer = 0;  // 0 for the head
   LayerShape shape;
@@ -38,10 +40,16 @@ struct Description {
 
 Description describe(const ModelConfig& config);
 
+// read_config() of the checkpoint, and what only its files tell: where the text model's tensors are
+// (a wrapper's prefix), and whether a tied head is stored all the same: one that differs from the
+// embedding, or is quantised, is used and tied_embeddings becomes false, with a note.
+ModelConfig model_config(const Checkpoint& checkpoint);
+
 // The names of the tensors that are not linear layers.
-std::string embedding_name();
-std::string final_norm_name();
-std::string layer_tensor_name(int64_t layer, std::string_view tensor);  // "input_layernorm.weight"
+std::string embedding_name(const ModelConfig& config);
+std::string final_norm_name(const ModelConfig& config);
+// "model.layers.3.input_layernorm.weight" of 3 and "input_layernorm".
+std::string layer_tensor_name(const ModelConfig& config, int64_t layer, std::string_view module);
 
 // The records of description.linears in that order; a tied head is a record of the embedding's
 // bytes. Checks every shape and that each tensor of the checkpoint is used exactly once or skipped

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "model/model.h"
-#include "model/rope_angles.h"
 
 namespace octet {
 namespace {
@@ -56,7 +55,7 @@ class Loader {
 
   // Requires that the head is loaded.
   void embedding() {
-    const ConstTensorView view = checkpoint_.view(*checkpoint_.find(embedding_name()));
+    const ConstTensorView view = checkpoint_.view(*checkpoint_.find(embedding_name(model_.config)));
     const ModelPlan& plan = model_.plan;
     const int64_t rows = plan.dims.vocab;
     const size_t bytes = static_cast<size_t>(rows * plan.dims.hidden * bytes_of(view.dtype));
@@ -137,23 +136,27 @@ std::shared_ptr<const Model> load(const Checkpoint& checkpoint, ModelConfig conf
   model->config = std::move(config);
   model->plan = std::move(plan);
   model->layers.resize(static_cast<size_t>(model->config.dims.layers));
+  const ModelConfig& c = model->config;
   Loader loader(checkpoint, *model, device);
   for (size_t i = 0; i < records.size(); ++i)
     slot(*model, description.linears[i]) = loader.linear(i, records[i]);
   for (size_t i = 0; i < model->layers.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     LayerWeights& weights = model->layers[i];
-    weights.input_norm = loader.floats(layer_tensor_name(layer, "input_layernorm.weight"));
-    weights.post_attention_norm =
-        loader.floats(layer_tensor_name(layer, "post_attention_layernorm.weight"));
-    if (model->config.qk_norm) {
-      weights.q_norm = loader.floats(layer_tensor_name(layer, "self_attn.q_norm.weight"));
-      weights.k_norm = loader.floats(layer_tensor_name(layer, "self_attn.k_norm.weight"));
+    const auto norm = [&](std::string_view module) {
+      return module.empty() ? nullptr : loader.floats(layer_tensor_name(c, layer, module));
+    };
+    weights.before_attention = norm(c.norms.before_attention);
+    weights.after_attention = norm(c.norms.after_attention);
+    weights.before_mlp = norm(c.norms.before_mlp);
+    weights.after_mlp = norm(c.norms.after_mlp);
+    if (c.qk_norm != QkNorm::None) {
+      weights.q_norm = norm("self_attn.q_norm");
+      weights.k_norm = norm("self_attn.k_norm");
     }
   }
-  model->final_norm = loader.floats(final_norm_name());
+  model->final_norm = loader.floats(final_norm_name(c));
   loader.embedding();
-  model->rope_frequencies = rope_frequencies(model->config.rope, model->config.dims.rotary_dim);
   return model;
 }
 

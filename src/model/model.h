@@ -21,11 +21,13 @@ struct Linear {
   PackedWeight weight;
 };
 
-// Norm weights are float32 in device memory.
+// Norm weights are float32 in device memory; null where the architecture has no norm (LayerNorms).
 struct LayerWeights {
-  const float* input_norm = nullptr;
-  const float* post_attention_norm = nullptr;
-  const float* q_norm = nullptr;  // null without qk_norm
+  const float* before_attention = nullptr;
+  const float* after_attention = nullptr;
+  const float* before_mlp = nullptr;
+  const float* after_mlp = nullptr;
+  const float* q_norm = nullptr;
   const float* k_norm = nullptr;
   Linear q, k, v, o, gate, up, down;
 };
@@ -40,7 +42,6 @@ struct Model {
   const float* final_norm = nullptr;
   std::vector<LayerWeights> layers;
   Linear head;
-  std::vector<float> rope_frequencies;
   std::vector<Buffer> storage;  // norms, and the embedding if copied and not tied
 };
 

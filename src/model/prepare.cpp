@@ -1,24 +1,10 @@
 #include "model/prepare.h"
 
-#include "base/error.h"
-
 namespace octet {
-namespace {
-
-ModelConfig config_of(const Checkpoint& checkpoint) {
-  try {
-    return read_config(checkpoint.config());
-  } catch (const Error& error) {
-    throw error.with(checkpoint.dir().string());
-  }
-}
-
-}  // namespace
-
 Prepared prepare(const std::filesystem::path& path, bool headers_only, const DeviceInfo& device,
                  PlanOptions options) {
   Checkpoint checkpoint = Checkpoint::open(path, headers_only);
-  ModelConfig config = config_of(checkpoint);
+  ModelConfig config = model_config(checkpoint);
   Description description = describe(config);
   std::vector<std::string> notes;
   std::vector<LinearRecord> records = linear_records(checkpoint, config, description, notes);

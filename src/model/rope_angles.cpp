@@ -49,16 +49,37 @@ void scale_yarn(const RopeConfig& rope, int64_t rotary_dim, std::vector<float>& 
   }
 }
 
+// The base that keeps the slowest pair within one turn over `length` tokens.
+double dynamic_theta(const RopeConfig& rope, int64_t rotary_dim, int64_t length) {
+  const double original = rope.original_max_position;
+  const double tokens = std::max(static_cast<double>(length), original);
+  const auto d = static_cast<double>(rotary_dim);
+  return rope.theta * std::pow(rope.factor * tokens / original - (rope.factor - 1), d / (d - 2));
+}
+
+void scale_longrope(const RopeConfig& rope, int64_t length, std::vector<float>& frequencies) {
+  const bool is_long = static_cast<double>(length) > rope.original_max_position;
+  const std::vector<double>& factors = is_long ? rope.long_factor : rope.short_factor;
+  for (size_t i = 0; i < frequencies.size(); ++i) frequencies[i] /= static_cast<float>(factors[i]);
+}
+
 }  // namespace
 
-std::vector<float> rope_frequencies(const RopeConfig& rope, int64_t rotary_dim) {
+bool depends_on_length(RopeKind kind) {
+  return kind == RopeKind::Dynamic || kind == RopeKind::LongRope;
+}
+
+std::vector<float> rope_frequencies(const RopeConfig& rope, int64_t rotary_dim, int64_t length) {
   std::vector<float> frequencies(static_cast<size_t>(rotary_dim / 2));
+  const double theta =
+      rope.kind == RopeKind::Dynamic ? dynamic_theta(rope, rotary_dim, length) : rope.theta;
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(rotary_dim);
-    frequencies[i] = 1.0F / static_cast<float>(std::pow(rope.theta, static_cast<double>(exponent)));
+    frequencies[i] = 1.0F / static_cast<float>(std::pow(theta, static_cast<double>(exponent)));
   }
   switch (rope.kind) {
     case RopeKind::Default:
+    case RopeKind::Dynamic:
       break;
     case RopeKind::Linear:
       for (float& f : frequencies) f /= static_cast<float>(rope.factor);
@@ -68,6 +89,9 @@ std::vector<float> rope_frequencies(const RopeConfig& rope, int64_t rotary_dim) 
       break;
     case RopeKind::Yarn:
       scale_yarn(rope, rotary_dim, frequencies);
+      break;
+    case RopeKind::LongRope:
+      scale_longrope(rope, length, frequencies);
       break;
   }
   return frequencies;

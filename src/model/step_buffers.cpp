@@ -25,6 +25,26 @@ std::vector<T> take(const std::vector<std::byte>& record, size_t offset, size_t 
   return values;
 }
 
+// [rows, rotary_dim] cosines and sines of a batch; each sequence has its own table where the kind
+// of rotation asks for it.
+std::vector<float> angles_of(const Batch& batch, const RopeConfig& rope, int64_t rotary_dim) {
+  std::vector<float> angles(batch.positions.size() * static_cast<size_t>(rotary_dim));
+  const auto factor = static_cast<float>(rope.attention_factor);
+  if (!depends_on_length(rope.kind)) {
+    rope_angles(rope_frequencies(rope, rotary_dim, 0), factor, batch.positions, angles.data());
+    return angles;
+  }
+  for (size_t i = 0; i < batch.spans.size(); ++i) {
+    const SeqSpan& span = batch.spans[i];
+    const int64_t length = batch.lengths.empty() ? span.context + span.rows : batch.lengths[i];
+    rope_angles(rope_frequencies(rope, rotary_dim, length), factor,
+                std::span(batch.positions)
+                    .subspan(static_cast<size_t>(span.row_begin), static_cast<size_t>(span.rows)),
+                angles.data() + span.row_begin * rotary_dim);
+  }
+  return angles;
+}
+
 }  // namespace
 
 Workspace::Workspace(const WorkspaceSizes& sizes, Device& device) {
@@ -79,13 +99,12 @@ void StepBuffers::lay_out_result(const Batch& batch) {
   reserve(results_, end, device_);
 }
 
-void StepBuffers::upload(const Batch& batch, std::span<const float> rope_frequencies,
-                         float attention_factor, Stream& stream) {
+void StepBuffers::upload(const Batch& batch, const RopeConfig& rope, int64_t rotary_dim,
+                         Stream& stream) {
   image_.clear();
   std::vector<int32_t> rows(batch.tokens.size());
   std::iota(rows.begin(), rows.end(), 0);
-  std::vector<float> angles(rows.size() * 2 * rope_frequencies.size());
-  octet::rope_angles(rope_frequencies, attention_factor, batch.positions, angles.data());
+  const std::vector<float> angles = angles_of(batch, rope, rotary_dim);
   tokens_ = append(std::span(batch.tokens));
   slots_ = append(std::span(batch.slots));
   spans_ = append(std::span(batch.spans));

@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "model/batch.h"
+#include "model/config.h"
 #include "plan/workspace.h"
 
 namespace octet {
@@ -30,8 +31,7 @@ class StepBuffers {
   explicit StepBuffers(Device& device) : device_(device) {}
 
   // Lays out and uploads the inputs; marks every row as finite.
-  void upload(const Batch& batch, std::span<const float> rope_frequencies, float attention_factor,
-              Stream& stream);
+  void upload(const Batch& batch, const RopeConfig& rope, int64_t rotary_dim, Stream& stream);
   // The one transfer of a step.
   StepResult download(const Batch& batch, Stream& stream);
 

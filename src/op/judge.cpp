@@ -44,6 +44,8 @@ void judge(const RmsNorm::Caps& caps, const RmsNorm::Problem& problem, std::vect
 void judge(const Rope::Caps& caps, const Rope::Problem& problem, std::vector<Refusal>& out) {
   need_dtype(caps.kv_dtypes, problem.kv_dtype, "KV dtype", out);
   need_multiple(problem.rotary_dim, caps.rotary_multiple, "rotary_dim", out);
+  if (problem.interleaved && !caps.interleaved)
+    out.push_back({RefusalCode::Special, "rotates halves of a head, not neighbouring pairs"});
 }
 
 void judge(const Quantize::Caps& caps, const Quantize::Problem& problem,

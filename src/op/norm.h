@@ -4,7 +4,8 @@
 
 namespace octet {
 
-// x += delta (if given); out = x / sqrt(mean(x^2) + epsilon) * weight, per row.
+// x += delta (if given); out = x / sqrt(mean(x^2) + epsilon) * weight, per row. Without a weight
+// the addition and the watch are all, and out is not written: layers whose input is not normalised.
 struct RmsNorm {
   static constexpr std::string_view kName = "norm";
 
@@ -22,7 +23,7 @@ struct RmsNorm {
     int64_t x_stride = 0;
     const float* delta = nullptr;  // [rows, width], rows delta_stride apart, or null
     int64_t delta_stride = 0;
-    const float* weight = nullptr;  // [width]
+    const float* weight = nullptr;  // [width], or null
     float* out = nullptr;           // [rows, width], rows out_stride apart; may be x
     int64_t out_stride = 0;
     int64_t rows = 0;

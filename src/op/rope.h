@@ -7,8 +7,8 @@
 namespace octet {
 
 // Rotates pairs (i, i + rotary_dim / 2) of every head by the angle of its position ("rotate half",
-// as Hugging Face models store q and k); elements from rotary_dim on stay. q is changed in place, k
-// and v go to the cache.
+// as most Hugging Face models store q and k), or, interleaved, pairs (2i, 2i + 1); elements from
+// rotary_dim on stay. q is changed in place, k and v go to the cache.
 struct Rope {
   static constexpr std::string_view kName = "rope";
 
@@ -16,11 +16,13 @@ struct Rope {
     int64_t head_dim = 0;
     int64_t rotary_dim = 0;
     DType kv_dtype = DType::BF16;
+    bool interleaved = false;
   };
 
   struct Caps {
     EnumSet<DType> kv_dtypes;
     int64_t rotary_multiple = 2;
+    bool interleaved = false;  // takes these pairs too
   };
 
   struct Args {
@@ -40,7 +42,8 @@ struct Rope {
     int64_t block_size = 0;
     int64_t rows = 0, heads = 0, kv_heads = 0, head_dim = 0, rotary_dim = 0;
     float k_scale = 1, v_scale = 1;  // stored value = value / scale
-    bool round_bf16 = false;         // round q, k to bf16 after the rotation
+    bool interleaved = false;
+    bool round_bf16 = false;  // round q, k to bf16 after the rotation
   };
 };
 

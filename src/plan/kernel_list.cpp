@@ -39,8 +39,9 @@ std::string takes(const RmsNorm::Caps& caps) {
   return fmt::format("width {}", multiple(caps.width_multiple));
 }
 std::string takes(const Rope::Caps& caps) {
-  return fmt::format("KV {}; rotary_dim {}", to_string(caps.kv_dtypes),
-                     multiple(caps.rotary_multiple));
+  return fmt::format("KV {}; rotary_dim {}; {}", to_string(caps.kv_dtypes),
+                     multiple(caps.rotary_multiple),
+                     caps.interleaved ? "halves or neighbouring pairs" : "halves");
 }
 std::string takes(const Quantize::Caps& caps) {
   return fmt::format("to {}; scales {} in {}", to_string(caps.outputs), to_string(caps.scales),

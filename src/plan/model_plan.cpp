@@ -204,7 +204,8 @@ void choose_ops(ModelPlan& plan) {
   OpPlan& ops = plan.ops;
   choose<Attention>(ops.attention, {d.heads, d.kv_heads, d.head_dim, plan.kv.dtype, 0, 0}, plan);
   choose<RmsNorm>(ops.norm, {d.hidden}, plan);
-  choose<Rope>(ops.rope, {d.head_dim, d.rotary_dim, plan.kv.dtype}, plan);
+  choose<Rope>(ops.rope, {d.head_dim, d.rotary_dim, plan.kv.dtype, plan.request.interleaved_rope},
+               plan);
   choose<SiluMul>(ops.silu_mul, {}, plan);
   choose<RoundBf16>(ops.round, {}, plan);
   choose<Gather>(ops.embedding, {plan.request.embedding}, plan);

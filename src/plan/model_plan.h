@@ -39,8 +39,10 @@ struct PlanLayer {
 struct PlanRequest {
   std::string model;  // for messages
   std::string architecture;
-  ModelDims dims;  // whole model
-  KvSpec kv;       // whole model
+  ModelDims dims;                 // whole model
+  KvSpec kv;                      // whole model
+  bool interleaved_rope = false;  // rotated pairs are neighbours
+  std::string one_rank;           // why ranks cannot share the model at all, or empty
   std::vector<PlanLayer> layers;
   std::vector<std::string>
       unsupported;  // layers that no operation computes (experts), with the reason

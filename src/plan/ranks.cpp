@@ -73,6 +73,7 @@ LayerShape rank_shape(const PlanLayer& layer, int ranks) {
 }
 
 std::vector<int> possible_ranks(const PlanRequest& request) {
+  if (!request.one_rank.empty()) return {1};
   int64_t common = 0;
   for (const Shared& item : shared_by_ranks(request)) common = std::gcd(common, item.count);
   std::vector<int> counts;
@@ -83,6 +84,10 @@ std::vector<int> possible_ranks(const PlanRequest& request) {
 }
 
 std::optional<std::string> unshareable(const PlanRequest& request, int ranks) {
+  if (ranks > 1 && !request.one_rank.empty()) {
+    return fmt::format("-tp {}: {} cannot be shared by ranks: {}\n  the plan shows one rank", ranks,
+                       request.model, request.one_rank);
+  }
   std::vector<std::string> uneven;
   for (const Shared& item : shared_by_ranks(request)) {
     if (item.count % ranks != 0) uneven.push_back(fmt::format("{} {}", item.count, item.what));

@@ -56,13 +56,14 @@ class Quantizer {
           fmt::format("{}: already quantised ({})", input_.dir().string(), input_.quant().method()),
           "quantise the bf16 checkpoint it was made from");
     }
-    const ModelConfig config = read_config(input_.config());
+    const ModelConfig config = model_config(input_);
     const Description description = describe(config);
     std::vector<std::string> notes;
     const std::vector<LinearRecord> records = linear_records(input_, config, description, notes);
     std::map<std::string_view, int64_t, std::less<>> layers;
     for (size_t i = 0; i < records.size(); ++i) {
-      if (description.linears[i].role != Role::Head) {
+      // A stored matrix of several layers is quantised as one; the first of them names it.
+      if (description.linears[i].role != Role::Head && !records[i].tensors.empty()) {
         layers.emplace(records[i].tensors.front(), static_cast<int64_t>(i));
       }
     }

@@ -88,6 +88,32 @@ TEST_P(NormConformance, StaysWithinBoundOfTheDoubleReference) {
   }
 }
 
+TEST_P(NormConformance, WithoutAWeightOnlyAddsAndWatches) {
+  for (int64_t width : kWidths) {
+    if (!refused({width}).empty()) continue;
+    Data data(width, 27);
+    const Data before(width, 27);
+    RmsNorm::Args args = data.args();
+    args.delta = data.delta.data();
+    args.delta_stride = data.stride;
+    args.weight = nullptr;
+    std::vector<int32_t> flags(kRows, 100);
+    args.not_finite = flags.data();
+    args.tag = 4;
+    data.x[static_cast<size_t>(2 * data.stride)] = std::numeric_limits<float>::infinity();
+    run_on(kernel(), args, 2);
+    EXPECT_EQ(data.out, before.out) << "nothing is normalised";
+    for (int64_t row = 0; row < kRows; ++row) {
+      EXPECT_EQ(flags[static_cast<size_t>(row)], row == 2 ? 4 : 100);
+      for (int64_t i = 0; i < width; ++i) {
+        if (row == 2 && i == 0) continue;
+        const auto at = static_cast<size_t>(row * data.stride + i);
+        ASSERT_EQ(data.x[at], before.x[at] + before.delta[at]) << kernel().name << ", " << width;
+      }
+    }
+  }
+}
+
 TEST_P(NormConformance, AddsTheResidualInPlaceBeforeTheNorm) {
   for (int64_t width : kWidths) {
     if (!refused({width}).empty()) continue;

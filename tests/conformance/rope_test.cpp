@@ -22,10 +22,12 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RopeConformance);
 
 struct Shape {
   int64_t heads, kv_heads, head_dim, rotary_dim, block_size;
+  bool interleaved = false;
 };
-constexpr Shape kShapes[] = {{1, 1, 2, 2, 1},     {2, 1, 10, 10, 16}, {9, 3, 64, 64, 32},
-                             {4, 4, 22, 22, 7},   {4, 2, 80, 32, 16}, {8, 2, 128, 128, 32},
-                             {3, 1, 100, 40, 16}, {2, 2, 48, 24, 16}, {16, 16, 16, 16, 16}};
+constexpr Shape kShapes[] = {{1, 1, 2, 2, 1},          {2, 1, 10, 10, 16},     {9, 3, 64, 64, 32},
+                             {4, 4, 22, 22, 7},        {4, 2, 80, 32, 16},     {8, 2, 128, 128, 32},
+                             {3, 1, 100, 40, 16},      {2, 2, 48, 24, 16},     {16, 16, 16, 16, 16},
+                             {2, 1, 10, 10, 16, true}, {3, 1, 64, 32, 8, true}};
 std::vector<MatrixShape> shapes_of(int64_t Shape::*rows, int64_t Shape::*cols) {
   std::vector<MatrixShape> shapes;
   for (const Shape& s : kShapes) shapes.push_back({s.*rows, s.*cols});
@@ -69,7 +71,9 @@ class Data {
     v_ = k_;
   }
 
-  Rope::Problem problem() const { return {shape_.head_dim, shape_.rotary_dim, dtype_}; }
+  Rope::Problem problem() const {
+    return {shape_.head_dim, shape_.rotary_dim, dtype_, shape_.interleaved};
+  }
 
   Rope::Args args() {
     Rope::Args a;
@@ -89,6 +93,7 @@ class Data {
     a.kv_heads = shape_.kv_heads;
     a.head_dim = shape_.head_dim;
     a.rotary_dim = shape_.rotary_dim;
+    a.interleaved = shape_.interleaved;
     return a;
   }
 
@@ -101,13 +106,15 @@ class Data {
     const double x = qkv(row, head, d);
     if (d >= shape_.rotary_dim) return {x, 0};
     const int64_t half = shape_.rotary_dim / 2;
-    const int64_t pair = d % half;
+    const bool low = shape_.interleaved ? d % 2 == 0 : d < half;
+    const int64_t apart = shape_.interleaved ? 1 : half;
+    const int64_t pair = shape_.interleaved ? d / 2 : d % half;
     const float* row_angles =
         cos_sin_.data() + positions_[static_cast<size_t>(row)] * shape_.rotary_dim;
     const double cosine = row_angles[pair];
     const double sine = row_angles[half + pair];
-    const double other = qkv(row, head, d < half ? d + half : d - half);
-    const double turned = (d < half ? -1 : 1) * other * sine;
+    const double other = qkv(row, head, low ? d + apart : d - apart);
+    const double turned = (low ? -1 : 1) * other * sine;
     // Two products and a sum.
     return {x * cosine + turned, worst_bound(2, std::fabs(x * cosine) + std::fabs(turned))};
   }

@@ -62,6 +62,7 @@ void normalise(const RmsNorm::Args& args, int64_t row) {
   if (args.not_finite != nullptr && !std::isfinite(sum)) {
     cpu::mark_not_finite(args.not_finite[row / args.rows_per_flag], args.tag);
   }
+  if (args.weight == nullptr) return;
   const double mean = sum / static_cast<double>(args.width);
   const auto factor = static_cast<float>(1.0 / std::sqrt(mean + double{args.epsilon}));
   scale<kRound>(x, args.weight, factor, args.out + row * args.out_stride, args.width);

@@ -14,7 +14,6 @@ float rounded(float value, bool round) {
 
 void normalise(const RmsNorm::Args& args, int64_t row) {
   float* x = args.x + row * args.x_stride;
-  float* out = args.out + row * args.out_stride;
   if (args.delta != nullptr) {
     const float* delta = args.delta + row * args.delta_stride;
     for (int64_t i = 0; i < args.width; ++i) x[i] = rounded(x[i] + delta[i], args.round_bf16);
@@ -24,8 +23,10 @@ void normalise(const RmsNorm::Args& args, int64_t row) {
   if (args.not_finite != nullptr && !std::isfinite(sum)) {
     cpu::mark_not_finite(args.not_finite[row / args.rows_per_flag], args.tag);
   }
+  if (args.weight == nullptr) return;
   const double mean = sum / static_cast<double>(args.width);
   const auto factor = static_cast<float>(1.0 / std::sqrt(mean + double{args.epsilon}));
+  float* out = args.out + row * args.out_stride;
   for (int64_t i = 0; i < args.width; ++i) {
     const float normal = rounded(x[i] * factor, args.round_bf16);
     out[i] = rounded(normal * args.weight[i], args.round_bf16);

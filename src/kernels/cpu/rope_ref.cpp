@@ -9,32 +9,38 @@ float rounded(float value, bool round) {
   return round ? round_to_bf16(value) : value;
 }
 
-// Element d of a head after the rotation by the angles in `cos_sin`.
-float rotated(const Rope::Args& args, const float* head, const float* cos_sin, int64_t d) {
+// Where the elements of a rotated pair are in a head.
+struct Pair {
+  int64_t low, high;
+};
+
+Pair pair_at(const Rope::Args& args, int64_t pair) {
+  if (args.interleaved) return {2 * pair, 2 * pair + 1};
+  return {pair, args.rotary_dim / 2 + pair};
+}
+
+// A head after the rotation by the angles in `cos_sin`: `store(d, value)` takes its elements.
+template <class Store>
+void rotate(const Rope::Args& args, const float* head, const float* cos_sin, const Store& store) {
   const int64_t half = args.rotary_dim / 2;
-  if (d >= args.rotary_dim) return rounded(head[d], args.round_bf16);
-  const int64_t pair = d < half ? d : d - half;
-  const float cosine = cos_sin[pair];
-  const float sine = cos_sin[half + pair];
-  const float low = head[pair];
-  const float high = head[half + pair];
-  const float value = d < half ? low * cosine - high * sine : high * cosine + low * sine;
-  return rounded(value, args.round_bf16);
+  for (int64_t i = 0; i < half; ++i) {
+    const float cosine = cos_sin[i];
+    const float sine = cos_sin[half + i];
+    const Pair at = pair_at(args, i);
+    const float low = head[at.low];
+    const float high = head[at.high];
+    store(at.low, rounded(low * cosine - high * sine, args.round_bf16));
+    store(at.high, rounded(high * cosine + low * sine, args.round_bf16));
+  }
+  for (int64_t d = args.rotary_dim; d < args.head_dim; ++d)
+    store(d, rounded(head[d], args.round_bf16));
 }
 
 void rotate_q(const Rope::Args& args, int64_t row) {
   const float* cos_sin = args.cos_sin + args.positions[row] * args.rotary_dim;
-  const int64_t half = args.rotary_dim / 2;
   for (int64_t h = 0; h < args.heads; ++h) {
     float* head = args.q + row * args.q_stride + h * args.head_dim;
-    for (int64_t d = 0; d < half; ++d) {
-      const float low = rotated(args, head, cos_sin, d);
-      head[half + d] = rotated(args, head, cos_sin, half + d);
-      head[d] = low;
-    }
-    for (int64_t d = args.rotary_dim; d < args.head_dim; ++d) {
-      head[d] = rounded(head[d], args.round_bf16);
-    }
+    rotate(args, head, cos_sin, [&](int64_t d, float value) { head[d] = value; });
   }
 }
 
@@ -49,10 +55,10 @@ void write_kv(const Rope::Args& args, int64_t row) {
         cpu::kv_offset(args.slots[row], h, args.block_size, args.kv_heads, args.head_dim);
     Element* k_out = static_cast<Element*>(args.k_cache) + at;
     Element* v_out = static_cast<Element*>(args.v_cache) + at;
-    for (int64_t d = 0; d < args.head_dim; ++d) {
-      k_out[d] = cpu::kv_encode<kType>(rotated(args, k, cos_sin, d) / args.k_scale);
+    rotate(args, k, cos_sin,
+           [&](int64_t d, float value) { k_out[d] = cpu::kv_encode<kType>(value / args.k_scale); });
+    for (int64_t d = 0; d < args.head_dim; ++d)
       v_out[d] = cpu::kv_encode<kType>(v[d] / args.v_scale);
-    }
   }
 }
 
@@ -72,7 +78,8 @@ constexpr Kernel<Rope> kKernel{
     .device = DeviceKind::Cpu,
     .preference = 10,
     .needs = {},
-    .caps = {.kv_dtypes = {DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2}},
+    .caps = {.kv_dtypes = {DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2},
+             .interleaved = true},
     .run = run,
 };
 OCTET_KERNEL(kKernel);

@@ -20,7 +20,10 @@ ModelConfig read(const nlohmann::json& config) {
   return model;
 }
 
-constexpr ArchSpec kQwen2{kNames, "qwen2", read};
+// The text models of Qwen2-VL and Qwen2.5-VL: their three position axes are one for text.
+constexpr std::array<std::string_view, 2> kTextTypes{"qwen2_vl_text", "qwen2_5_vl_text"};
+
+constexpr ArchSpec kQwen2{kNames, "qwen2", read, kTextTypes};
 OCTET_ARCH(kQwen2);
 
 }  // namespace

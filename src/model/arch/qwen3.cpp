@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, 1> kNames{"Qwen3ForCausalLM"};
 
 ModelConfig read(const nlohmann::json& config) {
   ModelConfig model = read_decoder_config(config);
-  model.qk_norm = true;
+  model.qk_norm = QkNorm::PerHead;
   model.qkv_bias = model.output_bias = optional_bool(config, "attention_bias", false);
   if (optional_bool(config, "use_sliding_window", false)) {
     const int64_t window = optional_int(config, "sliding_window", 0, 1, int64_t{1} << 30);
@@ -21,7 +21,10 @@ ModelConfig read(const nlohmann::json& config) {
   return model;
 }
 
-constexpr ArchSpec kQwen3{kNames, "qwen3", read};
+// The text model of Qwen3-VL: its three position axes are one for text.
+constexpr std::array<std::string_view, 1> kTextTypes{"qwen3_vl_text"};
+
+constexpr ArchSpec kQwen3{kNames, "qwen3", read, kTextTypes};
 OCTET_ARCH(kQwen3);
 
 }  // namespace
