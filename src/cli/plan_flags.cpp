@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/mapped_file.h"
 
@@ -29,7 +31,10 @@ DeviceInfo read_profile(const std::string& path) {
   }
 }
 
-Quarantine read_quarantine(const std::string& path) {
+Quarantine read_quarantine(const std::string& path, QuarantineFile rule) {
+  std::error_code unreadable;
+  if (rule == QuarantineFile::MayBeNew && !std::filesystem::exists(path, unreadable))
+    return {path, {}};
   std::string text;
   try {
     text = read_text_file(path, kMaxQuarantineBytes);
@@ -137,7 +142,7 @@ DeviceInfo device_of(const ParsedArgs& args, bool must_run) {
   return device;
 }
 
-PlanOptions plan_options(const ParsedArgs& args) {
+PlanOptions plan_options(const ParsedArgs& args, QuarantineFile quarantine) {
   PlanOptions options;
   if (const auto prefer = args.text("prefer")) {
     options.policy.prefer = *prefer == "w8a8" ? SchemeId::W8A8 : SchemeId::W8A16;
@@ -148,7 +153,8 @@ PlanOptions plan_options(const ParsedArgs& args) {
   options.policy.disabled = args.list("disable");
   for (const std::string& rule : args.list("kernel"))
     options.policy.forced.push_back(parse_kernel_rule(rule));
-  if (const auto file = args.text("quarantine")) options.policy.quarantine = read_quarantine(*file);
+  if (const auto file = args.text("quarantine"))
+    options.policy.quarantine = read_quarantine(*file, quarantine);
   options.isa_limited = args.has("max-isa");
   options.max_model_len = args.integer("max-model-len").value_or(0);
   options.max_batch_tokens = args.integer("max-num-batched-tokens").value_or(512);

@@ -11,7 +11,11 @@ std::vector<Flag> plan_flags();
 // that is planned for, not run on: with `must_run` it is refused.
 DeviceInfo device_of(const ParsedArgs& args, bool must_run);
 
+// Whether the file of --quarantine has to be there; verify makes it.
+enum class QuarantineFile : uint8_t { MustExist, MayBeNew };
+
 // The options of a plan. Throws BadInput naming the flag.
-PlanOptions plan_options(const ParsedArgs& args);
+PlanOptions plan_options(const ParsedArgs& args,
+                         QuarantineFile quarantine = QuarantineFile::MustExist);
 
 }  // namespace octet

@@ -50,6 +50,7 @@ void append_part(Batch& batch, StepPart& part, const KvSpec& kv, int32_t table) 
     batch.targets.push_back(scored ? s.tokens[static_cast<size_t>(s.computed + i + 1)] : 0);
   }
   batch.top_logprobs = std::max(batch.top_logprobs, s.request.top_logprobs);
+  batch.keep_logits = batch.keep_logits || (s.request.score_prompt && s.request.keep_logits);
 }
 
 }  // namespace

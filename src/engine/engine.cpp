@@ -116,6 +116,11 @@ struct Engine::Impl {
     if (s.request.score_prompt) {
       const auto begin = result.target_logprobs.begin() + part.first_logit;
       event.scores.assign(begin, begin + part.logits);
+      if (s.request.keep_logits) {
+        const int64_t vocab = plan().request.dims.vocab;
+        const auto rows = result.logits.begin() + part.first_logit * vocab;
+        event.logits.assign(rows, rows + part.logits * vocab);
+      }
       if (s.pending() == 0) event.finish = FinishReason::Length;
     } else if (part.logits > 0) {
       answer(part, result, batch.top_logprobs, event);

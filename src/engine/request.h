@@ -27,6 +27,7 @@ struct Request {
   int64_t top_logprobs = 0;       // best tokens to report per step
   bool score_prompt =
       false;  // report log p(prompt[i] | prompt[0, i)) for i >= 1 instead of answering
+  bool keep_logits = false;  // with score_prompt: report all logits of the scored rows too
 };
 
 enum class FinishReason { Stop, Length, Cancelled, Failed };
@@ -42,6 +43,7 @@ struct Event {
   float logprob = 0;                           // of that token, under the model's own distribution
   std::vector<std::pair<int32_t, float>> top;  // best first
   std::vector<float> scores;       // score_prompt: log-probabilities, in order, as chunks finish
+  std::vector<float> logits;       // keep_logits: [scores, vocab], the rows that gave `scores`
   int64_t prompt_tokens_done = 0;  // of the prompt, for progress
   std::optional<FinishReason> finish;
   std::string failure;  // why, for Failed

@@ -28,6 +28,7 @@ struct Batch {
   // [logit_rows] or empty: tokens whose log-probability is wanted; any id where none is.
   std::vector<int32_t> targets;
   int64_t top_logprobs = 0;  // best tokens to report per logit row
+  bool keep_logits = false;  // bring back all logits, for comparing models
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
 };
@@ -42,6 +43,7 @@ struct StepResult {
   std::vector<float> target_logprobs;  // [logit_rows] of the targets, or empty
   std::vector<int32_t> top_ids;        // [logit_rows, top_logprobs], best first
   std::vector<float> top_logprobs;
+  std::vector<float> logits;  // [logit_rows, vocab] with Batch::keep_logits, else empty
   std::vector<int32_t>
       not_finite;  // [rows] kFinite, or the first stage whose values were not finite (stage_name)
 };

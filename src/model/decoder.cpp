@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "model/step_buffers.h"
@@ -46,6 +47,7 @@ struct Decoder::Impl {
   int64_t max_context = 0;
   const Batch* batch = nullptr;
   Buffer input_amax;  // [linears] f32; empty unless watched
+  std::vector<float> kept_logits;  // [logit_rows, vocab] of this step; empty unless asked for
 
   void round_bf16(float* x, int64_t count_rows, int64_t width) {
     if (round) launch(*ops.round.kernel(), RoundBf16::Args{x, width, count_rows, width}, *stream);
@@ -229,6 +231,10 @@ struct Decoder::Impl {
     linears(work.head_input, count, {{&model->head, work.logits}});
     const int64_t vocab = model->plan.request.dims.vocab;
     communicator.all_gather(work.logits, work.logits, count, dims.vocab, *stream);
+    if (batch->keep_logits) {
+      stream->download(kept_logits.data() + begin * vocab, work.logits,
+                       static_cast<size_t>(count * vocab) * sizeof(float));
+    }
 
     const bool sampled = !batch->sample.empty();
     launch(
@@ -285,11 +291,15 @@ struct Decoder::Impl {
     const auto logit_rows = static_cast<int64_t>(b.logit_rows.size());
     if (logit_rows > 0) {
       norm(delta, model->final_norm, static_cast<int32_t>(2 * dims.layers));
+      if (b.keep_logits)
+        kept_logits.resize(static_cast<size_t>(logit_rows * model->plan.request.dims.vocab));
       const int64_t chunk = model->plan.workspace.logit_rows;
       for (int64_t begin = 0; begin < logit_rows; begin += chunk)
         head(begin, std::min(chunk, logit_rows - begin));
     }
-    return step.download(b, *stream);
+    StepResult result = step.download(b, *stream);
+    result.logits = std::exchange(kept_logits, {});
+    return result;
   }
 };
 

@@ -22,8 +22,8 @@ class Decoder {
   int64_t max_rows() const;
 
   // Computes a batch and waits for its result. Tensors are touched only through operations on the
-  // stream: inputs go up first, the result record comes down last. Requires 1 <= rows <=
-  // max_rows().
+  // stream: inputs go up first, the result record comes down last (logits that are kept, before).
+  // Requires 1 <= rows <= max_rows().
   StepResult forward(const Batch& batch);
 
   // From now on keeps the largest magnitude of every linear layer's input, as it comes before

@@ -1,0 +1,18 @@
+#include "cli/planned_model.h"
+
+#include "base/error.h"
+
+namespace octet {
+
+void require_one_rank(const PlanOptions& options) {
+  if (options.ranks == 1) return;
+  throw_error(Code::CannotRun, fmt::format("-tp {}: this command runs one rank", options.ranks),
+              "octet plan shows the shapes and bytes of more ranks");
+}
+
+PlannedModel plan_model(const std::string& model, const DeviceInfo& info, PlanOptions options) {
+  require_one_rank(options);
+  return {make_cpu_device(info, info.threads), prepare(model, false, info, std::move(options))};
+}
+
+}  // namespace octet

@@ -1,0 +1,127 @@
+#include "evaluate/weight_scan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
+#include "num/f8.h"
+
+namespace octet {
+namespace {
+
+constexpr int64_t kGrain = 1 << 20;  // bytes that a thread takes at a time
+
+// Values whose bits under `mask` are all ones: an exponent of ones is NaN or infinity in IEEE
+// types.
+template <class Word>
+int64_t count_masked(const std::byte* bytes, int64_t count, Word mask) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Word word;
+    std::memcpy(&word, bytes + i * static_cast<int64_t>(sizeof word), sizeof word);
+    found += (word & mask) == mask;
+  }
+  return found;
+}
+
+// True for each code of an 8-bit type that is NaN or infinite.
+std::array<bool, 256> bad_codes(DType dtype) {
+  std::array<bool, 256> bad{};
+  if (dtype == DType::F8E8M0) {
+    bad[255] = true;
+  } else {
+    for (size_t code = 0; code < 256; ++code) bad[code] = !std::isfinite(f8_table(dtype)[code]);
+  }
+  return bad;
+}
+
+int64_t count_bad(const std::byte* bytes, int64_t count, DType dtype) {
+  switch (dtype) {
+    case DType::F32:
+      return count_masked<uint32_t>(bytes, count, 0x7F800000U);
+    case DType::F16:
+      return count_masked<uint16_t>(bytes, count, 0x7C00U);
+    case DType::BF16:
+      return count_masked<uint16_t>(bytes, count, 0x7F80U);
+    default: {
+      const std::array<bool, 256> bad = bad_codes(dtype);
+      return std::count_if(bytes, bytes + count,
+                           [&](std::byte b) { return bad[std::to_integer<size_t>(b)]; });
+    }
+  }
+}
+
+bool is_float(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16 || is_f8(dtype) ||
+         dtype == DType::F8E8M0;
+}
+
+}  // namespace
+
+CodeCounts count_codes(std::span<const std::byte> codes, ThreadPool& pool) {
+  CodeCounts total{};
+  std::mutex mutex;
+  pool.parallel_for(static_cast<int64_t>(codes.size()), kGrain, [&](int64_t begin, int64_t end) {
+    // Four tables: equal codes in a row would wait for each other's count.
+    std::array<std::array<uint32_t, 256>, 4> counts{};
+    int64_t i = begin;
+    for (; i + 4 <= end; i += 4) {
+      for (int64_t t = 0; t < 4; ++t) {
+        ++counts[static_cast<size_t>(t)]
+                [std::to_integer<size_t>(codes[static_cast<size_t>(i + t)])];
+      }
+    }
+    for (; i < end; ++i) ++counts[0][std::to_integer<size_t>(codes[static_cast<size_t>(i)])];
+    const std::lock_guard lock(mutex);
+    for (size_t code = 0; code < 256; ++code) {
+      for (const auto& part : counts) total[code] += part[code];
+    }
+  });
+  return total;
+}
+
+NotFinite find_not_finite(std::span<const std::byte> bytes, DType dtype, ThreadPool& pool) {
+  NotFinite out;
+  if (!is_float(dtype)) return out;
+  const int64_t size = bytes_of(dtype);
+  const auto count = static_cast<int64_t>(bytes.size()) / size;
+  std::atomic<int64_t> found{0};
+  pool.parallel_for(count, kGrain / size, [&](int64_t begin, int64_t end) {
+    const int64_t bad = count_bad(bytes.data() + begin * size, end - begin, dtype);
+    if (bad != 0) found.fetch_add(bad, std::memory_order_relaxed);
+  });
+  out.count = found;
+  while (out.count != 0 && count_bad(bytes.data() + out.first * size, 1, dtype) == 0) ++out.first;
+  return out;
+}
+
+std::string element_place(const Shape& shape, int64_t index) {
+  std::string text;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    text = fmt::format("{}{}{}", index % shape[axis], text.empty() ? "" : ", ", text);
+    index /= shape[axis];
+  }
+  return fmt::format("[{}]", text);
+}
+
+std::vector<DamagedTensor> damaged_tensors(const Checkpoint& checkpoint, ThreadPool& pool,
+                                           const std::function<void(uint64_t)>& progress) {
+  std::vector<DamagedTensor> damaged;
+  uint64_t done = 0;
+  for (const TensorEntry& entry : checkpoint.tensors()) {
+    const ConstTensorView view = checkpoint.view(entry);
+    if (view.data != nullptr) {
+      const NotFinite values = find_not_finite({view.data, entry.bytes}, entry.dtype, pool);
+      if (values.count != 0) damaged.push_back({entry.name, entry.dtype, entry.shape, values});
+    }
+    done += entry.bytes;
+    if (progress) progress(done);
+  }
+  return damaged;
+}
+
+}  // namespace octet

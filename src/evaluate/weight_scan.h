@@ -1,0 +1,44 @@
+#pragma once
+// Reading every value of a checkpoint once, for what no header tells.
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "io/checkpoint.h"
+
+namespace octet {
+
+// How often each of the 256 codes occurs.
+using CodeCounts = std::array<int64_t, 256>;
+CodeCounts count_codes(std::span<const std::byte> codes, ThreadPool& pool);
+
+// Values of a tensor that are NaN or infinite.
+struct NotFinite {
+  int64_t count = 0;
+  int64_t first = 0;  // index of the first in row-major order; meaningless without one
+};
+// Any float dtype, E8M0 (whose code 255 is NaN) included; of others there are none. The bytes need
+// no alignment.
+NotFinite find_not_finite(std::span<const std::byte> bytes, DType dtype, ThreadPool& pool);
+
+// "[3, 17]": an element of a tensor by its row-major index.
+std::string element_place(const Shape& shape, int64_t index);
+
+// A tensor with values that are not finite.
+struct DamagedTensor {
+  std::string_view name;  // lives as long as the checkpoint
+  DType dtype = DType::F32;
+  Shape shape;
+  NotFinite values;
+};
+
+// Every such tensor, in the order of the files. `progress` gets the number of bytes read so far,
+// of Checkpoint::file_bytes(), after each tensor; what it throws ends the scan.
+std::vector<DamagedTensor> damaged_tensors(const Checkpoint& checkpoint, ThreadPool& pool,
+                                           const std::function<void(uint64_t)>& progress);
+
+}  // namespace octet
