@@ -16,6 +16,7 @@
 #include "base/mapped_file.h"
 #include "base/plural.h"
 #include "base/printable.h"
+#include "io/hub_cache.h"
 #include "io/json_file.h"
 #include "io/model_files.h"
 #include "io/safetensors_header.h"
@@ -118,9 +119,15 @@ constexpr std::string_view kQuantHint =
 }  // namespace
 
 void Checkpoint::Impl::read_configs() {
+  std::error_code unreadable;  // then it is not there
+  const auto origin = hub_origin(files.dir);
+  if (origin && !std::filesystem::exists(files.dir / "config.json", unreadable)) {
+    const std::string missing[] = {"config.json"};
+    throw_error(Code::BadInput, fmt::format("{} has no config.json", files.dir.string()),
+                fetch_hint(*origin, missing));
+  }
   config = read_json_object(files.dir / "config.json");
   const auto generation_path = files.dir / "generation_config.json";
-  std::error_code unreadable;  // then it is not there
   if (std::filesystem::exists(generation_path, unreadable)) {
     generation_config = read_json_object(generation_path);
   }

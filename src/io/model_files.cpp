@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
+#include "io/hub_cache.h"
 
 namespace octet {
 namespace {
@@ -85,8 +86,28 @@ std::optional<ShardName> parse_shard_name(const std::string& name) {
   return ShardName{base.substr(0, dash), std::stoi(number), std::stoi(count)};
 }
 
+// What to do about `files` that `dir` lacks: the command that fetches them where the folder is a
+// snapshot of the Hugging Face cache, else `otherwise`.
+std::string missing_hint(const fs::path& dir, std::span<const std::string> files,
+                         std::string_view otherwise) {
+  const auto origin = hub_origin(dir);
+  return origin ? fetch_hint(*origin, files) : std::string(otherwise);
+}
+
+// The numbers of a set of shards that are not there, as file names; at most `limit` of them.
+std::vector<std::string> missing_shards(const std::string& stem, int count,
+                                        const std::set<int>& numbers, size_t limit) {
+  std::vector<std::string> missing;
+  for (int number = 1; number <= count && missing.size() < limit; ++number) {
+    if (numbers.contains(number)) continue;
+    missing.push_back(fmt::format("{}-{:05}-of-{:05}.safetensors", stem, number, count));
+  }
+  return missing;
+}
+
 // Without an index the file names themselves say how many shards there are.
 void check_numbering(const fs::path& dir, const std::vector<std::string>& names) {
+  constexpr size_t kMaxNamed = 64;
   std::map<std::pair<std::string, int>, std::set<int>> sets;
   for (const std::string& name : names) {
     if (const auto shard = parse_shard_name(name)) {
@@ -95,10 +116,13 @@ void check_numbering(const fs::path& dir, const std::vector<std::string>& names)
   }
   for (const auto& [key, numbers] : sets) {
     if (numbers.size() == static_cast<size_t>(key.second)) continue;
+    const std::vector<std::string> missing =
+        missing_shards(key.first, key.second, numbers, kMaxNamed);
     throw_error(Code::BadInput,
-                fmt::format("{}: {} of {} shards {}-*-of-{:05}.safetensors are there", dir.string(),
-                            numbers.size(), key.second, key.first, key.second),
-                "download the missing files");
+                fmt::format("{}: {} of {} shards {}-*-of-{:05}.safetensors are there, missing: {}",
+                            dir.string(), numbers.size(), key.second, key.first, key.second,
+                            some_of(missing)),
+                missing_hint(dir, missing, "download the missing files"));
   }
 }
 
@@ -154,22 +178,42 @@ void read_index(ModelFiles& files) {
     throw_error(Code::BadInput,
                 fmt::format("{} names {} files, {} of them are missing: {}", where, numbers.size(),
                             missing.size(), some_of(missing)),
-                "download the missing files, or an index that belongs to the files");
+                missing_hint(files.dir, missing,
+                             "download the missing files, or an index that belongs to the files"));
   }
   for (auto& [name, file] : entries) {
     files.index_map.emplace_back(std::move(name), numbers.find(file)->second);
   }
 }
 
+constexpr std::string_view kImportHint = "`octet import FILE.gguf FOLDER` makes a folder of a GGUF";
+
+// Whether the cache knows that the repository itself has no weights that Octet reads.
+bool known_to_have_none(const HubOrigin& origin) {
+  const fs::path absent = origin.repository / ".no_exist" / origin.commit;
+  std::error_code unreadable;
+  return fs::exists(absent / kWeights, unreadable) &&
+         fs::exists(absent / ("model" + std::string(kIndexSuffix)), unreadable);
+}
+
 [[noreturn]] void throw_no_weights(const fs::path& dir, const Listing& listing) {
   if (!listing.foreign.empty()) {
+    const bool gguf = std::any_of(listing.foreign.begin(), listing.foreign.end(),
+                                  [](const std::string& name) { return name.ends_with(".gguf"); });
     throw_error(Code::BadInput,
                 fmt::format("{} holds no .safetensors file; {} cannot be read", dir.string(),
                             some_of(listing.foreign)),
-                "convert the model to safetensors");
+                gguf ? std::string(kImportHint) : "convert the model to safetensors");
+  }
+  const auto origin = hub_origin(dir);
+  if (origin && known_to_have_none(*origin)) {
+    throw_error(Code::BadInput,
+                fmt::format("{} holds no .safetensors file, and {} has none to fetch", dir.string(),
+                            origin->repo),
+                "name a model that is published as safetensors");
   }
   throw_error(Code::BadInput, fmt::format("{} holds no .safetensors file", dir.string()),
-              "name the folder that holds config.json and the weights");
+              missing_hint(dir, {}, "name the folder that holds config.json and the weights"));
 }
 
 void find_in_folder(ModelFiles& files) {
@@ -218,7 +262,8 @@ ModelFiles find_model_files(const fs::path& model) {
                     : Code::BadInput,
                 fmt::format("model {}: {}", model.string(),
                             error ? error.message() : "no such file or folder"),
-                "name a local folder with config.json and .safetensors files");
+                "name a local folder with config.json and .safetensors files, or ORG/NAME of the "
+                "Hugging Face cache");
   }
   if (fs::is_directory(status)) {
     files.dir = model;
@@ -228,7 +273,9 @@ ModelFiles find_model_files(const fs::path& model) {
   if (model.extension() != ".safetensors") {
     throw_error(Code::BadInput,
                 fmt::format("model {} is neither a folder nor a .safetensors file", model.string()),
-                "name the folder of the model; GGUF and PyTorch files are not read");
+                model.extension() == ".gguf"
+                    ? std::string(kImportHint)
+                    : "name the folder of the model; PyTorch files are not read");
   }
   const auto shard = parse_shard_name(model.filename().string());
   if (shard && shard->count > 1) {

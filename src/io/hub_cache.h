@@ -1,0 +1,59 @@
+#pragma once
+// Models in the local cache of the Hugging Face hub, found without a network.
+// Layout (huggingface_hub, "Understand caching"): models--org--name holds refs/REVISION, a file
+// with a commit, and snapshots/COMMIT/FILE, links into blobs/. Unfinished downloads are
+// blobs/*.incomplete.
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace octet {
+
+// A model of the hub as users name it.
+struct HubName {
+  std::string repo;                     // "org/name"
+  std::optional<std::string> revision;  // a branch, a tag, "refs/pr/1" or a commit; nothing: main
+  bool operator==(const HubName&) const = default;
+};
+
+// The parts of "org/name" or "org/name@revision"; nothing for any other text, among them every one
+// that could lead out of the cache.
+std::optional<HubName> parse_hub_name(std::string_view text);
+
+// The snapshot folder of `name` in the first of `roots` that has its repository. Throws BadInput
+// naming what is there instead, and the command that fetches the model.
+std::filesystem::path find_snapshot(const HubName& name,
+                                    std::span<const std::filesystem::path> roots);
+
+// The folder or file that a user means by `text`: what lies there on disk, else a snapshot of
+// `roots`, else `text` itself, which opening will refuse. `revision` (of --revision) is for hub
+// names only. Throws BadInput as find_snapshot, for a revision that a name cannot have, and for one
+// that has no use.
+std::filesystem::path resolve_model(std::string_view text,
+                                    const std::optional<std::string>& revision,
+                                    std::span<const std::filesystem::path> roots);
+
+// Where a snapshot folder comes from.
+struct HubOrigin {
+  std::string repo;                  // "org/name"
+  std::string commit;                // name of the snapshot
+  std::filesystem::path repository;  // models--org--name
+};
+
+// The origin of `dir` when its path is that of a snapshot.
+std::optional<HubOrigin> hub_origin(const std::filesystem::path& dir);
+
+// "hf download org/name FILES --revision COMMIT": fetches what a snapshot lacks.
+std::string download_command(std::string_view repo, std::span<const std::string> files,
+                             std::string_view revision);
+
+// What a snapshot that lacks `files` is told: the command, and the downloads that were not
+// finished.
+std::string fetch_hint(const HubOrigin& origin, std::span<const std::string> files);
+
+// How a model is called in messages and plans: "org/name" for a snapshot, else the folder's name.
+std::string model_name(const std::filesystem::path& dir);
+
+}  // namespace octet
