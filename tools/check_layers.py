@@ -24,11 +24,12 @@ ALLOWED = {
     "dist": {"base", "num", "device"},
     "kv": {"base", "num", "device"},
     "text": {"base"},
+    "convert": {"base", "num", "io", "text"},
     "model": {"base", "num", "device", "io", "op", "plan", "kv", "dist"},
     "engine": {"base", "num", "device", "io", "op", "plan", "kv", "dist", "model"},
     "quantize": {"base", "num", "device", "io", "op", "plan", "model", "engine", "text"},
     "evaluate": {"base", "num", "device", "io", "op", "plan", "model", "engine", "text"},
-    "cli": {"base", "num", "device", "io", "op", "plan", "kv", "dist", "text", "model", "engine", "quantize", "evaluate"},
+    "cli": {"base", "num", "device", "io", "op", "plan", "kv", "dist", "text", "model", "engine", "quantize", "evaluate", "convert"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 FORBIDDEN = re.compile(

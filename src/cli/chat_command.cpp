@@ -8,6 +8,7 @@
 #include "cli/command_list.h"
 #include "cli/interrupt.h"
 #include "cli/line_editor.h"
+#include "cli/model_argument.h"
 #include "cli/plan_flags.h"
 #include "cli/session.h"
 #include "text/chat_template.h"
@@ -22,13 +23,14 @@ const CommandSpec kSpec{
         "Ctrl-C stops the answer, Ctrl-D or /exit ends the conversation. /clear forgets it, "
         "/system TEXT begins "
         "a new one with a system message. SIGTERM and SIGHUP end the program.",
-    .positionals = {{.name = "model", .help = "folder of a Hugging Face checkpoint", .path = true}},
+    .positionals = {{.name = "model", .help = kModelHelp, .path = true}},
     .flags = concat(
         {{{.name = "system", .kind = FlagKind::Text, .metavar = "TEXT", .help = "a system message"},
           {.name = "history",
            .kind = FlagKind::Path,
            .metavar = "FILE",
-           .help = "keep lines typed at a terminal in this file; those of a pipe are not kept"}},
+           .help = "keep lines typed at a terminal in this file; those of a pipe are not kept"},
+          revision_flag()},
          sampling_flags(),
          plan_flags()}),
     .examples = {{"octet chat ./model --temperature 0.7", "a conversation"}},
@@ -126,7 +128,7 @@ bool handle(Conversation& conversation, const std::string& line, const Console& 
 int run(const ParsedArgs& args, const Console& console) {
   // Ctrl-C between a line and its answer stops neither the program nor the next answer.
   const InterruptScope interrupt(InterruptScope::Signals::AnyEnd);
-  Conversation conversation(args, *args.argument("model"), console);
+  Conversation conversation(args, model_path(args), console);
   InterruptScope::check("the conversation did not begin");
   LineEditor editor({.history_path = args.text("history").value_or("")});
   std::string history_problem;

@@ -8,6 +8,7 @@ extern const Command kPlanCommand;
 extern const Command kRunCommand;
 extern const Command kChatCommand;
 extern const Command kQuantizeCommand;
+extern const Command kImportCommand;
 extern const Command kPerplexityCommand;
 extern const Command kKernelsCommand;
 extern const Command kProbeCommand;

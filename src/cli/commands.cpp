@@ -45,9 +45,9 @@ int dispatch(std::span<const std::string> words, const Console& console) {
 }  // namespace
 
 std::span<const Command> commands() {
-  static const std::array kCommands{kPlanCommand,       kRunCommand,        kChatCommand,
-                                    kPerplexityCommand, kQuantizeCommand,   kKernelsCommand,
-                                    kProbeCommand,      kCompletionCommand, kManCommand};
+  static const std::array kCommands{
+      kPlanCommand,   kRunCommand,     kChatCommand,  kPerplexityCommand, kQuantizeCommand,
+      kImportCommand, kKernelsCommand, kProbeCommand, kCompletionCommand, kManCommand};
   return kCommands;
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/command_list.h"
 #include "cli/interrupt.h"
+#include "cli/model_argument.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/session.h"
@@ -20,15 +21,14 @@ const CommandSpec kSpec{
     .description =
         "The text is one sequence where it fits the context, else consecutive windows of the whole "
         "context.",
-    .positionals = {{.name = "model",
-                     .help = "folder of a Hugging Face checkpoint, or one .safetensors file",
-                     .path = true}},
+    .positionals = {{.name = "model", .help = kModelHelp, .path = true}},
     .flags = concat({{{.name = "file",
                        .letter = 'f',
                        .kind = FlagKind::Path,
                        .metavar = "FILE",
                        .help = "the text, UTF-8"},
-                      {.name = "json", .help = "print one JSON object"}},
+                      {.name = "json", .help = "print one JSON object"},
+                      revision_flag()},
                      plan_flags()}),
     .examples = {{"octet perplexity ./model --file text.txt --dtype float32 --json",
                   "compare with an oracle"}},
@@ -39,7 +39,7 @@ int run(const ParsedArgs& args, const Console& console) {
   if (!file) throw_error(Code::BadInput, "octet perplexity needs a text", "add --file FILE");
   const std::string text = read_flag_file(*file, "--file");
   const InterruptScope interrupt(InterruptScope::Signals::AnyEnd);
-  Session session(args, *args.argument("model"), 1);
+  Session session(args, model_path(args), 1);
   const std::vector<int32_t> tokens = session.tokenizer().encode(text);
   ProgressBar bar("scoring", static_cast<int64_t>(tokens.size()), {"tokens"});
   const auto advance = [&](int64_t done) {

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cli/command_list.h"
+#include "cli/model_argument.h"
 #include "cli/plan_flags.h"
 #include "model/prepare.h"
 #include "plan/explain.h"
@@ -19,14 +20,13 @@ const CommandSpec kSpec{
         "Reads the headers of a checkpoint and no weight. A plan that cannot run is printed all "
         "the same, with "
         "exit status 3.",
-    .positionals = {{.name = "model",
-                     .help = "folder of a Hugging Face checkpoint, or one .safetensors file",
-                     .path = true}},
-    .flags = concat(
-        {plan_flags(),
-         {{.name = "json", .help = "print the plan as one JSON object"},
-          {.name = "headers-only", .help = "admit shards that end after their header"},
-          {.name = "timing", .help = "print how long planning took, to the standard error"}}}),
+    .positionals = {{.name = "model", .help = kModelHelp, .path = true}},
+    .flags =
+        concat({plan_flags(),
+                {{.name = "json", .help = "print the plan as one JSON object"},
+                 {.name = "headers-only", .help = "admit shards that end after their header"},
+                 {.name = "timing", .help = "print how long planning took, to the standard error"},
+                 revision_flag()}}),
     .examples = {{"octet plan ./Qwen3-32B-FP8 -tp 2 --max-model-len 6000",
                   "shapes and bytes of each of two ranks"},
                  {"octet plan ./model --device b580.json", "plan for a device that is elsewhere"}},
@@ -36,7 +36,7 @@ int run(const ParsedArgs& args, const Console& console) {
   const auto start = std::chrono::steady_clock::now();
   const DeviceInfo device = device_of(args, false);
   const Prepared prepared =
-      prepare(*args.argument("model"), args.on("headers-only"), device, plan_options(args));
+      prepare(model_path(args), args.on("headers-only"), device, plan_options(args));
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;
   console.out(args.on("json") ? to_json(prepared.plan) + "\n" : explain(prepared.plan));

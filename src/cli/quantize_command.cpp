@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "cli/command_list.h"
 #include "cli/interrupt.h"
+#include "cli/model_argument.h"
 #include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "cli/session.h"
@@ -26,7 +27,10 @@ const CommandSpec kSpec{
         "Codes and scales are those of llm-compressor, to the bit. The output folder appears whole "
         "or not at all. It must be new or empty, lie in a folder that is there, and not lie inside "
         "the checkpoint that is read.",
-    .positionals = {{.name = "in", .help = "folder of the checkpoint to read", .path = true},
+    .positionals = {{.name = "in",
+                     .help = "checkpoint to read: a folder, or ORG/NAME[@REVISION] of the local "
+                             "Hugging Face cache",
+                     .path = true},
                     {.name = "out", .help = "folder to make", .path = true}},
     .flags = {{.name = "scheme",
                .kind = FlagKind::Text,
@@ -53,7 +57,8 @@ const CommandSpec kSpec{
                .help = "threads of the CPU",
                .default_text = "all",
                .min = 1,
-               .max = 1024}},
+               .max = 1024},
+              revision_flag()},
     .examples = {{"octet quantize ./model ./model-FP8 --scheme fp8-block", "block scales"},
                  {"octet quantize ./model ./model-FP8 --scheme fp8-static --calibration text.txt",
                   "static input scales"}},
@@ -108,7 +113,7 @@ std::vector<float> calibrated_amax(const ParsedArgs& args, const std::string& mo
 
 int run(const ParsedArgs& args, const Console& console) {
   const InterruptScope interrupt(InterruptScope::Signals::AnyEnd);
-  const std::string in = *args.argument("in");
+  const std::string in = model_path(args, "in");
   DeviceInfo info = probe_cpu();
   if (const auto threads = args.integer("threads")) info.threads = static_cast<int>(*threads);
   QuantizeJob job;

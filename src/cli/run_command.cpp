@@ -6,6 +6,7 @@
 
 #include "cli/command_list.h"
 #include "cli/interrupt.h"
+#include "cli/model_argument.h"
 #include "cli/plan_flags.h"
 #include "cli/session.h"
 #include "text/chat_template.h"
@@ -22,9 +23,7 @@ const CommandSpec kSpec{
         "Without --chat the prompt is continued as it is; with --chat it becomes a user message in "
         "the model's "
         "chat template.",
-    .positionals = {{.name = "model",
-                     .help = "folder of a Hugging Face checkpoint, or one .safetensors file",
-                     .path = true}},
+    .positionals = {{.name = "model", .help = kModelHelp, .path = true}},
     .flags = concat(
         {{{.name = "prompt",
            .letter = 'p',
@@ -47,7 +46,8 @@ const CommandSpec kSpec{
                "report the K best tokens of every step with their log-probabilities (with --json)",
            .min = 0,
            .max = 1 << 24},
-          {.name = "json", .help = "print one JSON object instead of the text"}},
+          {.name = "json", .help = "print one JSON object instead of the text"},
+          revision_flag()},
          sampling_flags(),
          plan_flags()}),
     .examples = {{"octet run ./model -p 'Once upon a time' -n 64", "continue a text"},
@@ -151,7 +151,7 @@ int tokenise(const ParsedArgs& args, const std::string& model, const Console& co
 
 int run(const ParsedArgs& args, const Console& console) {
   const auto start = std::chrono::steady_clock::now();
-  const std::string model = *args.argument("model");
+  const std::string model = model_path(args);
   if (args.integer("max-tokens") == 0) return tokenise(args, model, console);
   const bool json = args.on("json");
   if (args.has("logprobs") && !json) {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "cli/plan_flags.h"
+#include "io/hub_cache.h"
 #include "text/detokenizer.h"
 #include "text/utf8.h"
 
@@ -103,7 +104,14 @@ std::string folder_of(const std::string& model) {
 }
 
 Tokenizer tokenizer_of(const std::string& model) {
-  return Tokenizer::load(folder_of(model));
+  const std::string folder = folder_of(model);
+  const std::string missing[] = {"tokenizer.json"};
+  const auto origin = hub_origin(folder);
+  if (origin && !std::filesystem::exists(std::filesystem::path(folder) / missing[0])) {
+    throw_error(Code::BadInput, fmt::format("{} has no {}", folder, missing[0]),
+                fetch_hint(*origin, missing));
+  }
+  return Tokenizer::load(folder);
 }
 
 Session::Session(const ParsedArgs& args, const std::string& model, int64_t sequences)

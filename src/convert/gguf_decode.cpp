@@ -1,0 +1,91 @@
+#include "convert/gguf_decode.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "num/bf16.h"
+
+namespace octet {
+namespace {
+
+constexpr size_t kBlock = 32;         // elements of a quantised block
+constexpr size_t kHalf = kBlock / 2;  // bytes of its nibbles
+
+template <class T>
+T load(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+float load_f16(const std::byte* at) {
+  return f16_to_f32(load<uint16_t>(at));
+}
+
+void decode_nibbles(const std::byte* codes, float scale, float offset, int zero, uint16_t* out) {
+  for (size_t i = 0; i < kHalf; ++i) {
+    const int byte = std::to_integer<int>(codes[i]);
+    // The product is exact in float32 (11 bits times 4); the sum is rounded, as in ggml.
+    out[i] = f32_to_bf16(scale * static_cast<float>((byte & 15) - zero) + offset);
+    out[i + kHalf] = f32_to_bf16(scale * static_cast<float>((byte >> 4) - zero) + offset);
+  }
+}
+
+template <size_t kBytes, class Decode>
+void each_block(std::span<const std::byte> blocks, std::span<uint16_t> out, const Decode& decode) {
+  OCTET_CHECK(out.size() % kBlock == 0 && blocks.size() == out.size() / kBlock * kBytes,
+              "{} bytes for {} elements", blocks.size(), out.size());
+  for (size_t i = 0; i < out.size() / kBlock; ++i) {
+    decode(blocks.data() + i * kBytes, out.data() + i * kBlock);
+  }
+}
+
+template <class T, class Convert>
+void each_element(std::span<const std::byte> data, std::span<uint16_t> out,
+                  const Convert& convert) {
+  OCTET_CHECK(data.size() == out.size() * sizeof(T), "{} bytes for {} elements", data.size(),
+              out.size());
+  for (size_t i = 0; i < out.size(); ++i) out[i] = convert(load<T>(data.data() + i * sizeof(T)));
+}
+
+}  // namespace
+
+size_t decode_blocks(GgufDecode type, std::span<const std::byte> blocks, std::span<uint16_t> out) {
+  switch (type) {
+    case GgufDecode::F32:
+      each_element<float>(blocks, out, [](float x) { return f32_to_bf16(x); });
+      break;
+    case GgufDecode::F16:
+      each_element<uint16_t>(blocks, out,
+                             [](uint16_t bits) { return f32_to_bf16(f16_to_f32(bits)); });
+      break;
+    case GgufDecode::BF16:
+      each_element<uint16_t>(blocks, out, [](uint16_t bits) { return bits; });
+      break;
+    case GgufDecode::Q4_0:
+      each_block<2 + kHalf>(blocks, out, [](const std::byte* block, uint16_t* values) {
+        decode_nibbles(block + 2, load_f16(block), 0, 8, values);
+      });
+      break;
+    case GgufDecode::Q4_1:
+      each_block<4 + kHalf>(blocks, out, [](const std::byte* block, uint16_t* values) {
+        decode_nibbles(block + 4, load_f16(block), load_f16(block + 2), 0, values);
+      });
+      break;
+    case GgufDecode::Q8_0:
+      each_block<2 + kBlock>(blocks, out, [](const std::byte* block, uint16_t* values) {
+        const float scale = load_f16(block);
+        for (size_t i = 0; i < kBlock; ++i) {
+          values[i] = f32_to_bf16(scale * static_cast<float>(load<int8_t>(block + 2 + i)));
+        }
+      });
+      break;
+  }
+  constexpr uint16_t kExponent = 0x7F80;
+  const auto bad = std::find_if(out.begin(), out.end(),
+                                [](uint16_t bits) { return (bits & kExponent) == kExponent; });
+  return static_cast<size_t>(bad - out.begin());
+}
+
+}  // namespace octet
