@@ -80,6 +80,7 @@ ChatTemplate ChatTemplate::from_source(std::string_view source, Json special_tok
   ChatTemplate made;
   made.template_ = std::make_shared<const jinja::Template>(source, name);
   made.special_tokens_ = std::move(special_tokens);
+  made.sources_ = std::make_shared<const std::string>(source);
   return made;
 }
 
@@ -99,11 +100,16 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::filesystem::path& fold
     const auto tool_use = files.templates.find("tool_use");
     if (name == "default" && tool_use != files.templates.end()) {
       made.tool_template_ = std::make_shared<const jinja::Template>(tool_use->second, "tool_use");
+      made.sources_ = std::make_shared<const std::string>(found->second + "\n" + tool_use->second);
     }
     return made;
   } catch (const Error& error) {
     throw error.with(folder.string()).or_hint(kFilesHint);
   }
+}
+
+bool ChatTemplate::spells(std::string_view text) const {
+  return sources_->find(text) != std::string::npos;
 }
 
 std::string ChatTemplate::render(const ChatInput& input) const {

@@ -56,6 +56,9 @@ class ChatTemplate {
   // used.
   std::string render(const ChatInput& input) const;
 
+  // Whether a text stands in the template's source (in that for tools, too).
+  bool spells(std::string_view text) const;
+
   // Variables that stand for special tokens: "bos_token" and its like, each a string, and
   // "additional_special_tokens", a list of them.
   const nlohmann::ordered_json& special_tokens() const { return special_tokens_; }
@@ -67,6 +70,7 @@ class ChatTemplate {
   std::shared_ptr<const jinja::Template>
       tool_template_;  // for conversations with tools; may be null
   nlohmann::ordered_json special_tokens_;
+  std::shared_ptr<const std::string> sources_;
 };
 
 }  // namespace octet

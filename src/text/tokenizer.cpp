@@ -249,14 +249,14 @@ void Tokenizer::Impl::encode_text(std::string_view text, std::string_view guard,
   std::string buffer, unguarded;
   std::vector<TextPart> outer, inner;
   ids.reserve(text.size() / 3);
-  raw.split(text, guard, outer);
+  raw.split(text, outer);
   for (const TextPart& part : outer) {
     if (part.id >= 0) {
       ids.push_back(part.id);
       continue;
     }
     inner.clear();
-    normalized.split(parts.normalizer.apply(part.text, buffer), guard, inner);
+    normalized.split(parts.normalizer.apply(part.text, buffer), inner);
     for (const TextPart& piece : inner) {
       if (piece.id >= 0) {
         ids.push_back(piece.id);

@@ -41,9 +41,9 @@ class Tokenizer {
   // the text is not UTF-8.
   std::vector<int32_t> encode(std::string_view utf8, bool add_special_tokens = true) const;
 
-  // The ids of a text in which `guard`, one character that stands for nothing else, keeps an added
-  // token from beginning right behind it; guards leave no trace in the ids. Nothing is put around
-  // the text. Throws as encode() does.
+  // The ids of a text in which `guard`, one character that stands for nothing else, parts what
+  // would be an added token without it; guards leave no trace in the ids. Nothing is put around the
+  // text. Throws as encode() does.
   std::vector<int32_t> encode_guarded(std::string_view utf8, std::string_view guard) const;
 
   // The text of some ids. Bytes that are not UTF-8 become U+FFFD, one for each maximal ill-formed

@@ -51,14 +51,9 @@ AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens) : tokens_(std
   for (size_t byte = 1; byte < first_.size(); ++byte) first_[byte] += first_[byte - 1];
 }
 
-void AddedTokenFinder::split(std::string_view text, std::string_view guard,
-                             std::vector<TextPart>& parts) const {
+void AddedTokenFinder::split(std::string_view text, std::vector<TextPart>& parts) const {
   size_t done = 0;  // text before it is in parts
   for (size_t at = 0; at < text.size() && !tokens_.empty();) {
-    if (!guard.empty() && text.compare(at, guard.size(), guard) == 0) {
-      at += guard.size() + 1;
-      continue;
-    }
     const auto byte = static_cast<uint8_t>(text[at]);
     const AddedToken* token = first_[byte] == first_[byte + 1U] ? nullptr : longest_at(text, at);
     if (token == nullptr) {

@@ -41,9 +41,8 @@ class AddedTokenFinder {
   // Finds `tokens[i].content`. Throws BadInput when a content is empty or appears twice.
   explicit AddedTokenFinder(std::vector<AddedToken> tokens);
 
-  // Appends the parts of `text` in order; they point into it. No token begins right behind `guard`;
-  // an empty guard guards nothing. Requires well-formed UTF-8.
-  void split(std::string_view text, std::string_view guard, std::vector<TextPart>& parts) const;
+  // Appends the parts of `text` in order; they point into it. Requires well-formed UTF-8.
+  void split(std::string_view text, std::vector<TextPart>& parts) const;
 
  private:
   const AddedToken* longest_at(std::string_view text, size_t at) const;
