@@ -11,7 +11,7 @@
 #include "cli/model_argument.h"
 #include "cli/plan_flags.h"
 #include "cli/session.h"
-#include "text/chat_template.h"
+#include "text/chat_prompt.h"
 
 namespace octet {
 namespace {
@@ -66,7 +66,7 @@ class Conversation {
       ChatInput input;
       input.messages = messages_;
       Request request =
-          session_.request(args_, session_.tokenizer().encode(template_->render(input), false));
+          session_.request(args_, encode_chat(*template_, session_.tokenizer(), input));
       check_length(static_cast<int64_t>(request.prompt.size()));
       const InterruptScope interrupt;
       const Answer result = answer(

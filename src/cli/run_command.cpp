@@ -9,7 +9,7 @@
 #include "cli/model_argument.h"
 #include "cli/plan_flags.h"
 #include "cli/session.h"
-#include "text/chat_template.h"
+#include "text/chat_prompt.h"
 
 namespace octet {
 namespace {
@@ -94,7 +94,7 @@ std::vector<int32_t> prompt_tokens(const ParsedArgs& args, const std::string& mo
   if (const auto system = args.text("system"))
     input.messages.push_back({{"role", "system"}, {"content", *system}});
   input.messages.push_back({{"role", "user"}, {"content", prompt}});
-  return tokenizer().encode(chat->render(input), false);
+  return encode_chat(*chat, tokenizer(), input);
 }
 
 Json logprobs_json(const Answer& answer) {

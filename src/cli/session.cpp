@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <random>
@@ -79,6 +80,7 @@ std::vector<Flag> sampling_flags() {
        .metavar = "TEXT",
        .help = "end the answer before this text",
        .group = kGroup},
+      {.name = "ignore-eos", .help = "go on after end tokens", .group = kGroup},
   };
 }
 
@@ -138,9 +140,16 @@ Session::Session(const ParsedArgs& args, const std::string& model, int64_t seque
   } catch (const Error& error) {
     throw error.with(checkpoint.dir().string());
   }
-  if (defaults_.stop_ids.empty() && tokenizer_ && tokenizer_->eos()) {
-    defaults_.stop_ids.push_back(*tokenizer_->eos());
-  }
+  add_end_token();
+}
+
+// The tokenizer's own end token ends an answer beside those of the configs.
+void Session::add_end_token() {
+  const std::optional<int32_t> end = tokenizer_ ? tokenizer_->eos() : std::nullopt;
+  std::vector<int32_t>& ids = defaults_.stop_ids;
+  if (end && *end < engine_->config().dims.vocab &&
+      std::find(ids.begin(), ids.end(), *end) == ids.end())
+    ids.push_back(*end);
 }
 
 void Session::print_notes(const Console& console) const {
@@ -166,6 +175,7 @@ Request Session::request(const ParsedArgs& args, std::vector<int32_t> prompt) co
   set("top-p", s.top_p);
   set("min-p", s.min_p);
   set("repetition-penalty", s.repetition_penalty);
+  if (args.on("ignore-eos")) request.stop_ids.clear();
   if (const auto top_k = args.integer("top-k")) s.top_k = static_cast<int32_t>(*top_k);
   s.seed = args.has("seed") ? *args.unsigned_integer("seed") : std::random_device{}();
   request.max_tokens = args.integer("max-tokens").value_or(defaults_.max_tokens.value_or(256));

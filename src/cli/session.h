@@ -42,6 +42,8 @@ class Session {
   Request request(const ParsedArgs& args, std::vector<int32_t> prompt) const;
 
  private:
+  void add_end_token();
+
   std::unique_ptr<Device> device_;
   std::unique_ptr<Engine> engine_;
   std::string model_;
