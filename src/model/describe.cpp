@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "io/hub_cache.h"
 #include "io/tensor_use.h"
 
 namespace octet {
@@ -320,9 +321,7 @@ PlanRequest plan_request(const Checkpoint& checkpoint, const ModelConfig& config
                          const Description& description, std::span<const LinearRecord> records,
                          Carrier carrier) {
   PlanRequest request;
-  request.model = checkpoint.dir().filename().empty()
-                      ? checkpoint.dir().parent_path().filename().string()
-                      : checkpoint.dir().filename().string();
+  request.model = model_name(checkpoint.dir());
   request.architecture = config.architecture;
   request.dims = config.dims;
   request.kv.dtype = carrier == Carrier::F32 ? DType::F32 : DType::BF16;
