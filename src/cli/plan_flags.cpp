@@ -129,7 +129,7 @@ std::vector<Flag> plan_flags() {
   };
 }
 
-DeviceInfo device_of(const ParsedArgs& args, bool must_run) {
+DeviceInfo device_of(const ParsedArgs& args, bool must_run, MaxIsa max_isa) {
   const std::string word = args.text("device").value_or("cpu");
   DeviceInfo device = word == "cpu" ? probe_cpu() : read_profile(word);
   if (word != "cpu" && must_run) {
@@ -137,19 +137,27 @@ DeviceInfo device_of(const ParsedArgs& args, bool must_run) {
                 fmt::format("--device {}: a profile can be planned for, not run on", word),
                 "use --device cpu, or octet plan");
   }
-  if (const auto isa = args.text("max-isa")) device.features = mask_isa(device.features, *isa);
+  const auto isa = args.text("max-isa");
+  if (isa && max_isa == MaxIsa::Applied) device.features = mask_isa(device.features, *isa);
   if (const auto threads = args.integer("threads")) device.threads = static_cast<int>(*threads);
   return device;
 }
 
+std::optional<SchemeId> scheme_flag(const ParsedArgs& args, std::string_view flag) {
+  const auto word = args.text(flag);
+  if (!word) return std::nullopt;
+  return *word == "w8a8" ? SchemeId::W8A8 : SchemeId::W8A16;
+}
+
+Carrier carrier_flag(const ParsedArgs& args, std::string_view flag) {
+  const std::string word = args.text(flag).value_or("auto");
+  return word == "float32" ? Carrier::F32 : (word == "bfloat16" ? Carrier::BF16 : Carrier::Auto);
+}
+
 PlanOptions plan_options(const ParsedArgs& args, QuarantineFile quarantine) {
   PlanOptions options;
-  if (const auto prefer = args.text("prefer")) {
-    options.policy.prefer = *prefer == "w8a8" ? SchemeId::W8A8 : SchemeId::W8A16;
-  }
-  const std::string dtype = args.text("dtype").value_or("auto");
-  options.policy.carrier =
-      dtype == "float32" ? Carrier::F32 : (dtype == "bfloat16" ? Carrier::BF16 : Carrier::Auto);
+  options.policy.prefer = scheme_flag(args, "prefer");
+  options.policy.carrier = carrier_flag(args, "dtype");
   options.policy.disabled = args.list("disable");
   for (const std::string& rule : args.list("kernel"))
     options.policy.forced.push_back(parse_kernel_rule(rule));
