@@ -278,6 +278,38 @@ void TinyCheckpoint::rename(const std::string& from, const std::string& to) {
   tensors_.insert(std::move(node));
 }
 
+void TinyCheckpoint::join(std::span<const std::string> modules, const std::string& into) {
+  for (const char* leaf : {".weight", ".weight_scale", ".bias", ".input_scale"}) {
+    Tensor joined;
+    for (const std::string& module : modules) {
+      const auto it = tensors_.find(module + leaf);
+      if (it == tensors_.end()) continue;
+      const Tensor part = std::move(it->second);
+      tensors_.erase(it);
+      if (std::string_view(leaf) == ".input_scale" && !joined.bytes.empty()) continue;
+      const int64_t rows = joined.shape.rank() == 0 ? 0 : joined.shape[0];
+      joined.dtype = part.dtype;
+      joined.shape = part.shape.rank() == 2 ? Shape{rows + part.shape[0], part.shape[1]}
+                                            : Shape{rows + part.shape[0]};
+      joined.bytes.insert(joined.bytes.end(), part.bytes.begin(), part.bytes.end());
+      joined.values.insert(joined.values.end(), part.values.begin(), part.values.end());
+    }
+    if (!joined.bytes.empty()) tensors_[into + leaf] = std::move(joined);
+  }
+}
+
+void TinyCheckpoint::move_all(const std::string& from, const std::string& to) {
+  for (const std::string& name : names()) {
+    if (name.starts_with(from)) rename(name, to + name.substr(from.size()));
+  }
+}
+
+std::vector<std::string> TinyCheckpoint::names() const {
+  std::vector<std::string> list;
+  for (const auto& [name, tensor] : tensors_) list.push_back(name);
+  return list;
+}
+
 const std::vector<double>& TinyCheckpoint::values(const std::string& name) const {
   const auto it = tensors_.find(name);
   OCTET_CHECK(it != tensors_.end(), "{} is not there", name);
@@ -351,8 +383,7 @@ std::filesystem::path TinyCheckpoint::write(const std::filesystem::path& dir, in
   OCTET_CHECK(shards >= 1, "{} shards", shards);
   std::filesystem::create_directories(dir);
   write_file(dir / "config.json", config_->dump(2));
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : tensors_) names.push_back(name);
+  const std::vector<std::string> names = this->names();
   if (shards == 1) {
     write_shard(dir / "model.safetensors", names);
     return dir;

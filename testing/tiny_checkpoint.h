@@ -67,7 +67,13 @@ class TinyCheckpoint {
                   bool bias = false);
   void remove(const std::string& name);
   void rename(const std::string& from, const std::string& to);
+  // Puts the weights of `modules`, and their scales, one below the other under `into`: scales per
+  // row as rows, scales per tensor as a list. Of static inputs the first scale stays.
+  void join(std::span<const std::string> modules, const std::string& into);
+  // Moves every tensor whose name begins with `from` to `to` with the same rest.
+  void move_all(const std::string& from, const std::string& to);
 
+  std::vector<std::string> names() const;
   // What tensor `name` means: decoded codes times scales for 8-bit weights. Row-major, exact.
   const std::vector<double>& values(const std::string& name) const;
 

@@ -175,7 +175,10 @@ LinearRecord tied_head(const Checkpoint& checkpoint, const ModelConfig& config) 
 
 LinearRecord record_of(const Checkpoint& checkpoint, const LinearRef& ref) {
   try {
-    return linear_record(checkpoint, ref.stored, ref.shape.n, ref.shape.k, ref.part);
+    LinearRecord record =
+        linear_record(checkpoint, ref.stored, ref.shape.n, ref.shape.k, ref.part);
+    record.module = ref.module;
+    return record;
   } catch (const Error& error) {
     throw error.or_hint(
         "config.json and the .safetensors files must be of one checkpoint, whole and as it was "
