@@ -23,12 +23,13 @@ float load_f16(const std::byte* at) {
   return f16_to_f32(load<uint16_t>(at));
 }
 
-void decode_nibbles(const std::byte* codes, float scale, float offset, int zero, uint16_t* out) {
+// `value` of each code, low nibbles first.
+template <class Value>
+void decode_nibbles(const std::byte* codes, uint16_t* out, const Value& value) {
   for (size_t i = 0; i < kHalf; ++i) {
     const int byte = std::to_integer<int>(codes[i]);
-    // The product is exact in float32 (11 bits times 4); the sum is rounded, as in ggml.
-    out[i] = f32_to_bf16(scale * static_cast<float>((byte & 15) - zero) + offset);
-    out[i + kHalf] = f32_to_bf16(scale * static_cast<float>((byte >> 4) - zero) + offset);
+    out[i] = f32_to_bf16(value(byte & 15));
+    out[i + kHalf] = f32_to_bf16(value(byte >> 4));
   }
 }
 
@@ -65,12 +66,17 @@ size_t decode_blocks(GgufDecode type, std::span<const std::byte> blocks, std::sp
       break;
     case GgufDecode::Q4_0:
       each_block<2 + kHalf>(blocks, out, [](const std::byte* block, uint16_t* values) {
-        decode_nibbles(block + 2, load_f16(block), 0, 8, values);
+        const float scale = load_f16(block);
+        decode_nibbles(block + 2, values, [&](int q) { return scale * static_cast<float>(q - 8); });
       });
       break;
     case GgufDecode::Q4_1:
       each_block<4 + kHalf>(blocks, out, [](const std::byte* block, uint16_t* values) {
-        decode_nibbles(block + 4, load_f16(block), load_f16(block + 2), 0, values);
+        const float scale = load_f16(block);
+        const float offset = load_f16(block + 2);
+        // The product is exact in float32 (11 bits times 4); the sum is rounded, as in ggml.
+        decode_nibbles(block + 4, values,
+                       [&](int q) { return scale * static_cast<float>(q) + offset; });
       });
       break;
     case GgufDecode::Q8_0:
