@@ -46,9 +46,9 @@ int dispatch(std::span<const std::string> words, const Console& console) {
 
 std::span<const Command> commands() {
   static const std::array kCommands{
-      kPlanCommand,  kRunCommand,        kChatCommand,     kPerplexityCommand, kVerifyCommand,
-      kKlCommand,    kReportCommand,     kQuantizeCommand, kImportCommand,     kKernelsCommand,
-      kProbeCommand, kCompletionCommand, kManCommand};
+      kPlanCommand,    kRunCommand,   kChatCommand,       kPerplexityCommand, kInspectCommand,
+      kVerifyCommand,  kKlCommand,    kReportCommand,     kQuantizeCommand,   kImportCommand,
+      kKernelsCommand, kProbeCommand, kCompletionCommand, kManCommand};
   return kCommands;
 }
 
