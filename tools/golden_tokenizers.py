@@ -82,7 +82,7 @@ def texts():
         "{\"key\": [1, 2.5, null], \"k\u00e9\": \"v\"}", "....----!!!!????", "'''\"\"\"```", "a,b;c:d.e", "--- a -- b - c", "x\u00b7y\u00b7\u00b7z", "12ab34cd", "\u0660a\u0661",
         "a" * 90, "ab" * 40, "\u00e9" * 30, " " * 70 + "x", "\n" * 40, "pneumono" * 15, "9" * 50, "\U0001F600" * 10, "'s" * 20, "-" * 40,
         "\u4e00\u4e8c\u4e09" * 8, "theandingoftheandingof" * 8, "= " * 20, "\u2581x \u2581\u2581",
-        "<s>Hi</s>", "a <s> b", " <s>  </s> c", "<unk>", "<0x0A>", "x<0x0A>y", "one\ntwo\n\nthree", "<s>", "<s> ", "\u2581", " \u2581 a", "a\u2581",
+        "<s>Hi</s>", "a <s> b", " <s>  </s> c", "<unk>", "<0x0A>", "x<0x0A>y", "a\n\n\nb", "one\ntwo\n\nthree", "<s>", "<s> ", "\u2581", " \u2581 a", "a\u2581",
         "\uff21\uff22 \ufb01ne \u2460 \u212b\u00b5", "z\u0416\u4f60z \u0416\u0416", "the  quick   brown    fox", "<user>\nHi<end>\n<bot>  yes", "<user> <user>x",
     ]
     pieces = ["a", "the", "Z", "word", "\u00e9", "e\u0301", "\u00df", "\u0416", "\u4f60", "\u3042", "\uac00", "\u0627", "\u0915\u094d", "\U0001F600", "\u200d", " ", " ", "  ", "\n",

@@ -12,8 +12,9 @@ namespace octet::jinja {
 
 // Limits of one rendering. The defaults leave room for a context of a million tokens.
 struct Limits {
-  size_t depth = 400;           // nested expressions, statements and macro calls
-  uint64_t steps = 50'000'000;  // evaluated nodes, visited items, 64-byte pieces of searched text
+  size_t depth = 400;  // nested expressions, statements and macro calls
+  // Evaluated nodes, visited items, 64-byte pieces of searched text; some 50 to 100 ns each.
+  uint64_t steps = 10'000'000;
   uint64_t text_bytes = 64u << 20;   // one string, and the output
   uint64_t memory_bytes = 1u << 30;  // strings and containers produced, in all
 };
@@ -21,6 +22,9 @@ struct Limits {
 // What a string, list or dict costs beside its bytes and items: the object, its count of owners,
 // the allocator's share.
 inline constexpr uint64_t kObjectBytes = 96;
+
+// What a scope of variables, or a piece of text of its own, costs in steps beside what runs in it.
+inline constexpr uint64_t kScopeSteps = 4;
 
 // How deep lists, dicts and tuples may nest, in a value and in JSON input; bounds every recursion
 // over values.

@@ -35,6 +35,7 @@ std::optional<Value> LoopState::pull() {
 }
 
 bool LoopState::passes(const Value& item) {
+  machine_.runtime_.budget.step(kScopeSteps);
   auto inner = std::make_shared<Scope>(Scope{outer_, {}});
   std::swap(machine_.scope_, inner);
   machine_.assign(node_.target, item);

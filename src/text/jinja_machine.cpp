@@ -281,6 +281,7 @@ void Machine::bind_parameters(const MacroObject& macro, CallArguments& call, Sco
 
 Value Machine::call_macro(const MacroObject& macro, CallArguments call) {
   const Nested nested(*this);
+  runtime_.budget.step(kScopeSteps);
   auto scope = std::make_shared<Scope>(Scope{macro.scope, {}});
   std::swap(scope_, scope);
   bind_parameters(macro, call, *scope_);

@@ -72,6 +72,7 @@ Machine::Flow Machine::execute(const StatementList& statements) {
 }
 
 Machine::Flow Machine::execute_inner(const StatementList& statements) {
+  runtime_.budget.step(kScopeSteps);
   auto scope = std::make_shared<Scope>(Scope{scope_, {}});
   std::swap(scope_, scope);
   const Flow flow = execute(statements);
@@ -86,6 +87,7 @@ void Machine::write(std::string_view text) {
 }
 
 Machine::Flow Machine::for_loop(const ForStatement& node) {
+  runtime_.budget.step(kScopeSteps);
   const auto outer = scope_;
   const auto loop = std::make_shared<LoopState>(*this, node, evaluate(*node.items), outer);
   // Also when an error leaves the loop: a scope around it may hold the loop.
@@ -94,6 +96,7 @@ Machine::Flow Machine::for_loop(const ForStatement& node) {
   const Value loop_value(Value::Data(std::static_pointer_cast<LoopObject>(loop)));
   bool completed = false;  // some iteration came to its end; as in Jinja, break and continue do not
   while (loop->advance()) {
+    runtime_.budget.step(kScopeSteps);
     scope_ = std::make_shared<Scope>(Scope{outer, {}});
     scope_->set("loop", loop_value);
     assign(node.target, loop->current());
@@ -107,6 +110,7 @@ Machine::Flow Machine::for_loop(const ForStatement& node) {
 }
 
 Machine::Flow Machine::set_block(const SetBlockStatement& node) {
+  runtime_.budget.step(kScopeSteps);
   const auto outer = scope_;
   scope_ = std::make_shared<Scope>(Scope{outer, {}});
   std::string text;
@@ -124,6 +128,7 @@ Machine::Flow Machine::set_block(const SetBlockStatement& node) {
 }
 
 Machine::Flow Machine::filter_block(const FilterBlockStatement& node) {
+  runtime_.budget.step(kScopeSteps);
   const auto outer = scope_;
   scope_ = std::make_shared<Scope>(Scope{outer, {}});
   std::string text;
@@ -139,6 +144,7 @@ Machine::Flow Machine::filter_block(const FilterBlockStatement& node) {
 }
 
 Machine::Flow Machine::with(const WithStatement& node) {
+  runtime_.budget.step(kScopeSteps);
   auto scope = std::make_shared<Scope>(Scope{scope_, {}});
   for (const auto& [target, value] : node.assignments) scope->set(target.name, evaluate(*value));
   std::swap(scope_, scope);
