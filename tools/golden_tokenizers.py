@@ -15,6 +15,7 @@ and `streams`, arbitrary id lists, whose bytes are seldom UTF-8, with both texts
 tokenizer is not UTF-8, `tokenizers` gives one U+FFFD for every byte of it, of good characters too; here each maximal
 ill-formed part gives one, as in byte-level tokenizers and as a stream can.
 """
+import collections
 import itertools
 import json
 import pathlib
@@ -171,8 +172,10 @@ def train_plain(scheme="always", letters=110, merges=130, byte_tokens=range(256)
     """A tokenizer whose tokens are written as they are, trained on words that begin with a mark for the space before them."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.pre_tokenizer = metaspace(scheme)
+    counts = collections.Counter("".join(SENTENCES).replace(" ", SPACE))
+    alphabet = sorted(counts, key=lambda letter: (-counts[letter], letter))[:letters]
     trainer = trainers.BpeTrainer(vocab_size=len(PLAIN_SPECIALS) + letters + merges, special_tokens=PLAIN_SPECIALS,
-                                  show_progress=False, limit_alphabet=letters, initial_alphabet=[SPACE])
+                                  show_progress=False, limit_alphabet=letters, initial_alphabet=alphabet)
     tokenizer.train_from_iterator(SENTENCES, trainer)
     value = json.loads(tokenizer.to_str())
     tokens = sorted(value["model"]["vocab"], key=value["model"]["vocab"].get)
