@@ -5,12 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace octet {
 namespace {
@@ -41,7 +46,52 @@ std::pair<int, uint64_t> open_regular(const std::filesystem::path& path) {
   return {fd, static_cast<uint64_t>(status.st_size)};
 }
 
+// Maps that are alive, for mapped_path(). A slot is written under the mutex and read without: first
+// the fields, then `data` makes them visible.
+struct MapSlot {
+  std::atomic<const std::byte*> data{nullptr};
+  std::atomic<size_t> size{0};
+  std::atomic<char*> path{nullptr};
+};
+constexpr size_t kMapSlots = 1024;
+std::array<MapSlot, kMapSlots> g_maps;
+std::mutex g_maps_mutex;
+
+void remember_map(const std::byte* data, size_t size, const std::filesystem::path& path) {
+  const std::lock_guard lock(g_maps_mutex);
+  for (MapSlot& slot : g_maps) {
+    if (slot.data != nullptr) continue;
+    slot.size = size;
+    slot.path = ::strdup(printable_name(path.string()).c_str());
+    slot.data = data;
+    return;
+  }
+}
+
+void forget_map(const std::byte* data) {
+  const std::lock_guard lock(g_maps_mutex);
+  for (MapSlot& slot : g_maps) {
+    if (slot.data != data) continue;
+    slot.data = nullptr;
+    std::free(slot.path.exchange(nullptr));
+    return;
+  }
+}
+
 }  // namespace
+
+const char* mapped_path(const void* address) noexcept {
+  const auto* at = static_cast<const std::byte*>(address);
+  for (const MapSlot& slot : g_maps) {
+    const std::byte* data = slot.data;
+    // Pages, not bytes: the last one is mapped whole.
+    constexpr size_t kPage = 4096;
+    if (data != nullptr && at >= data && at < data + (slot.size + kPage - 1) / kPage * kPage) {
+      return slot.path;
+    }
+  }
+  return nullptr;
+}
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   const auto [fd, size] = open_regular(path);
@@ -52,6 +102,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
     if (data == MAP_FAILED) throw_errno(path, "map", error);
     data_ = static_cast<const std::byte*>(data);
     size_ = size;
+    remember_map(data_, size_, path);
   } else {
     ::close(fd);
   }
@@ -67,7 +118,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  forget_map(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 RandomAccessFile::RandomAccessFile(const std::filesystem::path& path) : path_(path) {

@@ -9,7 +9,8 @@
 namespace octet {
 
 // A whole file mapped read-only; move-only. Pages are the page cache's: nothing is copied, and the
-// bytes stay valid as long as the object. A file that shrinks while it is mapped ends the process.
+// bytes stay valid as long as the object. Reading what is no longer there, because the file became
+// shorter or its disk went away, raises SIGBUS; mapped_path() then says of which file.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -27,6 +28,10 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
+
+// The path of the file mapped at `address`, fit for a terminal; null when none of the first 1024
+// maps has it. Async-signal-safe: for a handler of SIGBUS.
+const char* mapped_path(const void* address) noexcept;
 
 // A regular file open for reading at any offset; move-only.
 class RandomAccessFile {

@@ -110,5 +110,20 @@ TEST_F(MappedFileTest, ReadTextFileRefusesMoreThanTheLimit) {
   EXPECT_EQ(code_of([&] { read_text_file(file("abcd"), 3); }), Code::BadInput);
 }
 
+TEST_F(MappedFileTest, AnAddressTellsItsFileWhileItIsMapped) {
+  const fs::path path = dir_ / "map\n.bin";
+  std::ofstream(path) << "0123456789";
+  const std::byte* at = nullptr;
+  {
+    MappedFile first(path);
+    const MappedFile file = std::move(first);
+    at = file.bytes().data();
+    ASSERT_NE(mapped_path(at), nullptr);
+    EXPECT_TRUE(std::string_view(mapped_path(at + 9)).ends_with("map\\x0a.bin"));
+    EXPECT_EQ(mapped_path(&at), nullptr);
+  }
+  EXPECT_EQ(mapped_path(at), nullptr);
+}
+
 }  // namespace
 }  // namespace octet
