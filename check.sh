@@ -45,9 +45,10 @@ stage_style() {
 }
 
 stage_release() {
-  /usr/bin/python3 tools/get_smollm2.py models/SmolLM2-135M-Instruct  # the Python whose numpy apt installs
   cmake --preset release
   cmake --build --preset release -j "$jobs"
+  # The Python whose pip apt installs.
+  /usr/bin/python3 tools/get_smollm2.py models/SmolLM2-135M-Instruct --octet build/release/octet
   ctest --test-dir build/release -j "$jobs" --output-on-failure --no-tests=error
 }
 

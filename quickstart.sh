@@ -19,7 +19,7 @@ rm -f build-quickstart.log
 octet=build/quickstart/octet
 
 step "model"
-/usr/bin/python3 tools/get_smollm2.py "$base"  # the Python whose numpy apt installs
+/usr/bin/python3 tools/get_smollm2.py "$base" --octet "$octet"  # the Python whose pip apt installs
 for scheme in fp8-dynamic fp8-block fp8-static fp8-weight-only; do
   [ -d "$base-$scheme" ] && continue
   extra=()
