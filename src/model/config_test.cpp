@@ -120,6 +120,71 @@ TEST(ReadConfig, AnUnknownActivationOrRopeIsRefused) {
   EXPECT_THROW(read_config(config), Error);
 }
 
+// The config of a wrapper around a text model of `model_type`.
+json wrapped(const char* model_type) {
+  json text = sound();
+  text.erase("architectures");
+  text["model_type"] = model_type;
+  return {{"architectures", {"SomethingForConditionalGeneration"}}, {"text_config", text}};
+}
+
+TEST(ReadConfig, TheTextModelOfAWrapperIsFoundByItsType) {
+  json config = wrapped("qwen2_5_vl_text");
+  config["text_config"].erase("tie_word_embeddings");
+  config["tie_word_embeddings"] = true;
+  config["text_config"].erase("eos_token_id");
+  config["eos_token_id"] = 17;
+  config["text_config"]["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {2, 3, 3}}};
+  const ModelConfig model = read_config(config);
+  EXPECT_EQ(model.architecture, "Qwen2ForCausalLM");
+  EXPECT_EQ(model.wrapper, "SomethingForConditionalGeneration");
+  EXPECT_TRUE(model.tied_embeddings);
+  EXPECT_EQ(model.eos_ids, std::vector<int32_t>{17});
+  EXPECT_EQ(model.rope.kind, RopeKind::Default);
+  EXPECT_THAT(model.notes, ::testing::Contains(HasSubstr("text only")));
+}
+
+TEST(ReadConfig, AWrapperAroundAnUnknownTextModelIsRefused) {
+  EXPECT_THAT(refusal(wrapped("mllama_text_model"), Code::CannotRun),
+              AllOf(HasSubstr("text_config/model_type"), HasSubstr("mllama_text_model"),
+                    HasSubstr("SomethingForConditionalGeneration")));
+  json config = wrapped("llama");
+  config["text_config"].erase("model_type");
+  EXPECT_THAT(refusal(config, Code::CannotRun), HasSubstr("nothing"));
+  config = wrapped("llama");
+  config.erase("architectures");
+  EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("architectures"));
+}
+
+TEST(ReadConfig, LongRopeNeedsAFactorForEveryPair) {
+  json config = sound();
+  config["head_dim"] = 8;
+  config["rope_scaling"] = {{"rope_type", "longrope"},
+                            {"short_factor", {1, 1, 1, 1}},
+                            {"long_factor", {1, 2, 3, 4}},
+                            {"original_max_position_embeddings", 16}};
+  EXPECT_EQ(read_config(config).rope.kind, RopeKind::LongRope);
+  EXPECT_EQ(read_config(config).rope.long_factor[3], 4);
+  for (const json& bad :
+       {json({1, 2, 3}), json({1, 2, 3, 0}), json({1, 2, 3, "4"}), json(4), json()}) {
+    json other = config;
+    other["rope_scaling"]["long_factor"] = bad;
+    EXPECT_THAT(refusal(other, Code::BadInput), HasSubstr("long_factor")) << bad;
+  }
+  config["rope_scaling"]["original_max_position_embeddings"] = 1;
+  EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("original_max_position_embeddings"));
+}
+
+TEST(ReadConfig, ADynamicRopeGrowsFromTheLengthOfTheModel) {
+  json config = sound();
+  config["max_position_embeddings"] = 64;
+  config["rope_scaling"] = {
+      {"type", "dynamic"}, {"factor", 2.0}, {"original_max_position_embeddings", 32}};
+  EXPECT_EQ(read_config(config).rope.original_max_position, 64);
+  config["rope_scaling"]["factor"] = 0.5;
+  EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("factor"));
+}
+
 TEST(ReadConfig, EveryRegisteredNameIsListedOnce) {
   const auto names = architecture_names();
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));

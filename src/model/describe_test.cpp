@@ -53,6 +53,28 @@ TEST(Describe, NormsOfHeadsAreTensorsWhereTheModelHasThem) {
   EXPECT_THAT(names(config_of(model)), Contains("model.layers.0.self_attn.q_norm.weight"));
 }
 
+TEST(Describe, PartsOfAStoredMatrixHaveItsRowsInOrder) {
+  TinyModel model;
+  model.layers = 1;
+  model.architecture = "Phi3ForCausalLM";
+  model.model_type = "phi3";
+  const Description description = describe(config_of(model));
+  std::vector<std::string> modules;
+  for (const LinearRef& ref : description.linears) modules.push_back(ref.module);
+  EXPECT_THAT(
+      modules,
+      ElementsAre("model.layers.0.self_attn.qkv_proj.q", "model.layers.0.self_attn.qkv_proj.k",
+                  "model.layers.0.self_attn.qkv_proj.v", "model.layers.0.self_attn.o_proj",
+                  "model.layers.0.mlp.gate_up_proj.gate", "model.layers.0.mlp.gate_up_proj.up",
+                  "model.layers.0.mlp.down_proj", "lm_head"));
+  const LinearRef& v = description.linears[2];
+  EXPECT_EQ(v.stored, "model.layers.0.self_attn.qkv_proj");
+  EXPECT_EQ(v.part.first_row, 384);
+  EXPECT_EQ(v.part.stored_rows, 512);
+  EXPECT_EQ(v.part.index, 2);
+  EXPECT_EQ(v.part.count, 3);
+}
+
 TEST(Describe, AnEndTokenOutsideTheVocabularyIsANoteOfThePlan) {
   const TinyFolder folder;
   TinyCheckpoint checkpoint = tiny_model({});
