@@ -62,7 +62,7 @@ const CommandSpec kSpec{
                        .metavar = "FILE",
                        .help = "write to this file",
                        .default_text = "the standard output"},
-                      {.name = "verify", .help = "run octet verify for it", .default_value = "on"},
+                      {.name = "skip-verify", .help = "do not run octet verify for it"},
                       revision_flag()},
                      plan_flags()}),
     .examples = {{"octet report ./model --out report.txt", "what a bug report needs"}},
@@ -144,7 +144,7 @@ void describe_model(const ParsedArgs& args, const DeviceInfo& device, Report& re
     report.facts.emplace_back("weights", human_bytes(model.prepared.checkpoint.file_bytes()));
     for (const std::string& failure : model.prepared.plan.failures)
       report.problems.push_back(failure);
-    if (args.on("verify") && report.problems.empty()) report.verify = verify_json(model);
+    if (!args.on("skip-verify") && report.problems.empty()) report.verify = verify_json(model);
   } catch (const Error& error) {
     if (error.code() == Code::Interrupted) throw;
     report.problems.push_back(error.hint().empty()

@@ -27,9 +27,20 @@ const Json* quantization_config(const Json& config) {
   return text == nullptr ? nullptr : member(*text, "quantization_config");
 }
 
+using Modules = std::set<std::string, std::less<>>;
+
+// Modules that have a weight: "model.layers.3.mlp.up_proj".
+Modules weight_modules(const TensorSet& tensors) {
+  Modules modules;
+  for (const StoredTensor& tensor : tensors.all()) {
+    if (const auto module = module_of_weight(tensor.name)) modules.emplace(*module);
+  }
+  return modules;
+}
+
 // Modules that the files or every decoder have, parents of them included: "model.layers.3.mlp".
-std::set<std::string, std::less<>> all_modules(const TensorSet& tensors) {
-  std::set<std::string, std::less<>> modules{"lm_head"};
+Modules all_modules(const TensorSet& tensors) {
+  Modules modules{"lm_head"};
   for (const StoredTensor& tensor : tensors.all()) {
     for (size_t dot = tensor.name.rfind('.'); dot != std::string_view::npos && dot != 0;
          dot = tensor.name.rfind('.', dot - 1)) {
@@ -62,7 +73,7 @@ bool has_components(std::string_view name, std::string_view run) {
 class PatternRules {
  public:
   PatternRules(const TensorSet& tensors, Findings& out)
-      : modules_(all_modules(tensors)), out_(out) {}
+      : modules_(all_modules(tensors)), weights_(weight_modules(tensors)), out_(out) {}
 
   void check_list(const Json* list, const std::string& path,
                   bool (PatternRules::*matches)(const std::string&) const) {
@@ -90,12 +101,9 @@ class PatternRules {
       }
     }
     if (is_class(entry) || equals_word(entry, "linear")) return true;
-    NameSet set;
-    set.add(entry, 0);
-    return std::any_of(modules_.begin(), modules_.end(), [&](const std::string& module) {
-      // Exporters that wrap a layer write the name of the inside.
-      return set.find(module).has_value() || entry.starts_with(module + ".");
-    });
+    // Exporters that wrap a layer write the name of the inside.
+    return names_one_of(modules_, entry) ||
+           names_one_of(weights_, entry.substr(0, entry.rfind('.')));
   }
 
   // fp8: any run of components, with the wrappers of either side.
@@ -111,7 +119,14 @@ class PatternRules {
   }
 
  private:
-  const std::set<std::string, std::less<>> modules_;
+  static bool names_one_of(const Modules& modules, const std::string& entry) {
+    NameSet set;
+    set.add(entry, 0);
+    return std::any_of(modules.begin(), modules.end(),
+                       [&](const std::string& module) { return set.find(module).has_value(); });
+  }
+
+  const Modules modules_, weights_;
   Findings& out_;
 };
 

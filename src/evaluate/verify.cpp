@@ -92,7 +92,8 @@ class Verifier {
     for (const size_t i : sampled_members(group.members, options_.all)) {
       const Linear& linear = *linears_[i];
       const LayerCheck check =
-          checker_.check(linear, prepared_.records[i].view, {options_.all, options_.seed + i});
+          checker_.check(linear, prepared_.records[i].view,
+                         {options_.all, options_.seed + i, [&] { progress_to(done_); }});
       const std::string& module = plan_.request.layers[i].module;
       add_input(linear, check);
       ++out.checked;

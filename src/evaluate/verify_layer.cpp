@@ -76,12 +76,16 @@ std::vector<float> random_tokens(int64_t k, const Linear& layer, uint64_t seed) 
   return x;
 }
 
+// How many outputs of m tokens a number of products pays for.
+int64_t outputs_of(int64_t products, int64_t k, int64_t m) {
+  return std::max(kFewestOutputs, products / (m * k));
+}
+
 // Which of n outputs are compared with m tokens: all of them where that is cheap enough, else the
 // first, the last and one of each of equal stretches between.
 std::vector<int64_t> sampled_outputs(int64_t n, int64_t k, int64_t m,
                                      const LayerCheckOptions& options) {
-  const int64_t wanted =
-      options.all ? n : std::min(n, std::max(kFewestOutputs, kProducts / (m * k)));
+  const int64_t wanted = options.all ? n : std::min(n, outputs_of(kProducts, k, m));
   std::vector<int64_t> outputs(static_cast<size_t>(wanted));
   std::iota(outputs.begin(), outputs.end(), 0);
   if (wanted == n) return outputs;
@@ -123,6 +127,7 @@ class LayerRun {
     check_.quantize_failure = input_.failure;
     std::vector<float> before;
     for (const int64_t m : LayerChecker::kTokens) {
+      options_.tick();
       const std::vector<float> y = outputs(m);
       compare(m, y);
       check_rows(before, m, y);
@@ -217,8 +222,19 @@ class LayerRun {
     return y;
   }
 
+  // In slices of outputs that take a fraction of a second each.
   void compare(int64_t m, const std::vector<float>& y) {
     const std::vector<int64_t> sample = sampled_outputs(problem_.n, problem_.k, m, options_);
+    const auto slice = static_cast<size_t>(outputs_of(kProducts, problem_.k, m));
+    for (size_t begin = 0; begin < sample.size(); begin += slice) {
+      const auto part = std::span(sample).subspan(begin, std::min(slice, sample.size() - begin));
+      options_.tick();
+      compare_outputs(m, part, y);
+      if (problem_.activation && m == LayerChecker::kTokens[1]) compare_unquantised(m, part, y);
+    }
+  }
+
+  void compare_outputs(int64_t m, std::span<const int64_t> sample, const std::vector<float>& y) {
     const LinearReference exact =
         linear_reference(record_, problem_, input_.host, m, sample, pool_);
     const int64_t chain = longest_chain(*layer_.kernel, problem_);
@@ -231,7 +247,6 @@ class LayerRun {
                       exact.magnitude[at], chain);
       }
     }
-    if (problem_.activation && m == LayerChecker::kTokens[1]) compare_unquantised(m, sample, y);
   }
 
   struct Place {

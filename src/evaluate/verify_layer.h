@@ -1,5 +1,6 @@
 #pragma once
 // One linear layer of a loaded model on random tokens, against double precision.
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct LayerCheck {
 struct LayerCheckOptions {
   bool all = false;  // every output, however long that takes
   uint64_t seed = 1;
+  // Called every fraction of a second; what it throws ends the check.
+  std::function<void()> tick = [] {};
 };
 
 // Runs layers one after another on one device. Thread: one caller at a time.

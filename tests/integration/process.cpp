@@ -90,8 +90,12 @@ const char* octet_program() {
   return OCTET_PROGRAM;
 }
 
+const char* planted_program() {
+  return OCTET_PLANTED_PROGRAM;
+}
+
 Ran run_octet(const std::vector<std::string>& words, const RunOptions& options) {
-  std::vector<std::string> texts{octet_program()};
+  std::vector<std::string> texts{options.program != nullptr ? options.program : octet_program()};
   texts.insert(texts.end(), words.begin(), words.end());
   std::vector<char*> argv;
   for (std::string& text : texts) argv.push_back(text.data());

@@ -22,6 +22,7 @@ struct RunOptions {
   std::optional<std::string> output_path = {};  // the standard output goes to this file instead
   int signal = 0;                               // sent once `when` says true; it is asked all along
   std::function<bool()> when = {};
+  const char* program = nullptr;  // instead of octet_program()
 };
 
 // Runs `octet WORDS...` to its end.
@@ -30,7 +31,8 @@ Ran run_octet(const std::vector<std::string>& words, const RunOptions& options =
 // For a failed assertion: the words and everything the process said.
 std::string describe_run(const std::vector<std::string>& words, const Ran& ran);
 
-// The path of the program.
+// The path of the program, and of the one with a wrong kernel (tests/planted).
 const char* octet_program();
+const char* planted_program();
 
 }  // namespace octet

@@ -1,0 +1,240 @@
+// octet verify, and the quarantine of what it finds.
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "tests/integration/process.h"
+#include "tests/integration/terminal.h"
+#include "tests/integration/tiny_models.h"
+
+namespace octet {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+namespace fs = std::filesystem;
+
+constexpr const char* kPlanted = "cpu.linear.w8a8.f8.planted";
+
+class Verify : public ::testing::Test {
+ protected:
+  std::string model() const { return (folder_.path() / "model").string(); }
+  std::string list() const { return (folder_.path() / "bad.json").string(); }
+
+  Ran runs(Words words, int status, const char* program = nullptr) const {
+    Ran ran = run_octet(words, {.program = program});
+    EXPECT_EQ(ran.status, status) << describe_run(words, ran);
+    return ran;
+  }
+  Ran planted(Words words, int status) const {
+    return runs(std::move(words), status, planted_program());
+  }
+
+  TinyFolder folder_;
+};
+
+TEST_F(Verify, TheKernelsOfEveryFormAreRight) {
+  for (const LayerQuant& quant :
+       {tiny_plain(), tiny_plain(DType::F32), tiny_plain(DType::F16), tiny_fp8_dynamic(),
+        tiny_fp8_static(), tiny_fp8_block(32, 32), tiny_fp8_weight_only(), tiny_mxfp8()}) {
+    fs::remove_all(model());
+    write_small_model(model(), quant);
+    for (const char* isa : {"baseline", "avx2", "avx512"}) {
+      const Ran ran = runs({"verify", model(), "--max-isa", isa, "-t", "2"}, 0);
+      EXPECT_THAT(ran.out, AllOf(HasSubstr("right: "), Not(HasSubstr("WRONG"))));
+      EXPECT_THAT(ran.err, IsEmpty());
+    }
+  }
+}
+
+TEST_F(Verify, TheJsonSaysWhatWasRunAndHowNearItCame) {
+  write_small_model(model());
+  const json result = json::parse(runs({"verify", model(), "--json"}, 0).out);
+  EXPECT_TRUE(result["passed"].get<bool>());
+  ASSERT_EQ(result["linear"].size(), 8U);
+  for (const json& layers : result["linear"]) {
+    EXPECT_EQ(layers["checked"], layers["count"]) << layers;
+    // 1, 5 and 64 tokens, every output: the matrices are small.
+    EXPECT_EQ(layers["values"], 70 * layers["n"].get<int64_t>() * layers["count"].get<int64_t>());
+    EXPECT_GT(layers["snr_db"], 100) << layers;
+    EXPECT_GT(layers["worst"], 0) << layers;
+    EXPECT_LT(layers["worst"], 1) << layers;
+    EXPECT_TRUE(layers["failure"].is_null());
+    if (layers["scheme"] == "w8a8") {
+      EXPECT_GT(layers["input_snr_db"], 15) << layers;
+      EXPECT_LT(layers["input_snr_db"], 60) << layers;
+    }
+  }
+  ASSERT_FALSE(result["inputs"].empty());
+  EXPECT_EQ(result["inputs"][0]["output"], "f8e4m3/row/f32/dynamic");
+}
+
+TEST_F(Verify, TheSeedChangesTheTokensAndNothingElse) {
+  write_small_model(model());
+  const std::string one = runs({"verify", model(), "--json"}, 0).out;
+  EXPECT_EQ(runs({"verify", model(), "--json", "-t", "1"}, 0).out, one);
+  EXPECT_NE(runs({"verify", model(), "--json", "--seed", "2"}, 0).out, one);
+}
+
+TEST_F(Verify, AllRunsEveryLayerAndTheSampleThreeOfAKind) {
+  TinyModel tiny = small_model();
+  tiny.layers = 5;
+  tiny_model(tiny).write(model());
+  const auto checked = [&](const Words& words) {
+    return json::parse(runs(words, 0).out)["linear"][0]["checked"].get<int>();
+  };
+  EXPECT_EQ(checked({"verify", model(), "--json"}), 3);
+  EXPECT_EQ(checked({"verify", model(), "--json", "--all"}), 5);
+}
+
+TEST_F(Verify, APlantedKernelIsCaughtQuarantinedAndRoutedAround) {
+  write_small_model(model());
+  const Words ask{"run", model(), "-p", "bread and", "-n", "12", "--dtype", "float32", "--json"};
+  const auto tokens = [](const Ran& ran) { return json::parse(ran.out)["tokens"]; };
+  const json right = tokens(runs(ask, 0));
+  EXPECT_NE(tokens(planted(ask, 0)), right) << "the planted kernel does no harm";
+
+  // Caught, with its layer class.
+  const Ran caught = planted({"verify", model(), "--quarantine", list()}, 1);
+  EXPECT_THAT(caught.out, AllOf(HasSubstr("WRONG: " + std::string(kPlanted)),
+                                HasSubstr("mlp.down_proj"), HasSubstr("times its bound")));
+  EXPECT_THAT(caught.err, AllOf(HasSubstr("gave wrong values"), HasSubstr(list())));
+
+  // Written down: device, kernel, scheme, problem, reason, version.
+  const json file = read_json(list());
+  ASSERT_EQ(file["entries"].size(), 4U) << file;  // four shapes
+  const json& entry = file["entries"][0];
+  EXPECT_EQ(entry["device"], "cpu");
+  EXPECT_FALSE(entry["device_name"].get<std::string>().empty());
+  EXPECT_EQ(entry["kernel"], kPlanted);
+  EXPECT_EQ(entry["scheme"], "w8a8");
+  EXPECT_EQ(entry["problem"]["n"], 64);
+  EXPECT_EQ(entry["problem"]["k"], 64);
+  EXPECT_EQ(entry["problem"]["weight"], "f8e4m3/row/bf16/static");
+  EXPECT_EQ(entry["problem"]["input"], "f8e4m3/row/f32/dynamic");
+  EXPECT_THAT(entry["reason"].get<std::string>(), HasSubstr("times its bound"));
+  EXPECT_EQ(entry["octet"], OCTET_VERSION);
+
+  // Refused with its reason, and another one chosen.
+  const Ran plan = planted({"plan", model(), "--quarantine", list()}, 0);
+  EXPECT_THAT(plan.out, AllOf(HasSubstr("- quarantined: error"), HasSubstr(list()),
+                              Not(HasSubstr("* w8a8  " + std::string(kPlanted)))));
+  const json planned =
+      json::parse(planted({"plan", model(), "--json", "--quarantine", list()}, 0).out);
+  for (const json& layers : planned["linear"]) EXPECT_NE(layers["kernel"], kPlanted) << layers;
+
+  // Right again, in every command.
+  Words without = ask;
+  without.insert(without.end(), {"--quarantine", list()});
+  EXPECT_EQ(tokens(planted(without, 0)), right);
+  planted({"verify", model(), "--quarantine", list()}, 0);
+  EXPECT_EQ(read_json(list()), file) << "a run without failures changes nothing";
+}
+
+TEST_F(Verify, AQuarantineIsForTheProblemsItNames) {
+  write_small_model(model());
+  planted({"verify", model(), "--quarantine", list()}, 1);
+  json file = read_json(list());
+  json kept = json::array();
+  for (const json& entry : file["entries"]) {
+    if (entry["problem"]["k"] == 96) kept.push_back(entry);
+  }
+  ASSERT_EQ(kept.size(), 1U);
+  file["entries"] = kept;
+  write_bytes(list(), file.dump());
+  const json plan =
+      json::parse(planted({"plan", model(), "--json", "--quarantine", list()}, 0).out);
+  for (const json& layers : plan["linear"]) {
+    if (layers["scheme"] != "w8a8") continue;
+    EXPECT_EQ(layers["kernel"] == kPlanted, layers["k"] != 96) << layers;
+  }
+  // What is wrong still is added, and what was there stays.
+  planted({"verify", model(), "--quarantine", list()}, 1);
+  EXPECT_EQ(read_json(list())["entries"].size(), 4U);
+}
+
+TEST_F(Verify, WithoutAFileTheHintNamesTheFlag) {
+  write_small_model(model());
+  const Ran ran = planted({"verify", model()}, 1);
+  EXPECT_THAT(ran.err, HasSubstr("--quarantine FILE"));
+}
+
+TEST_F(Verify, AForcedKernelInQuarantineIsRefusedWithItsReason) {
+  write_small_model(model());
+  planted({"verify", model(), "--quarantine", list()}, 1);
+  const Words words{"run", model(),    "-p",     "bread",        "-n",
+                    "2",   "--kernel", kPlanted, "--quarantine", list()};
+  const Ran ran = planted(words, 3);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("quarantined: error"), HasSubstr("--quarantine")));
+}
+
+TEST_F(Verify, QuarantineFilesThatCannotBeUsedAreExit2) {
+  write_small_model(model());
+  EXPECT_THAT(runs({"plan", model(), "--quarantine", list()}, 2).err, HasSubstr("bad.json"));
+  write_bytes(list(), "{}");
+  for (const char* command : {"plan", "verify"}) {
+    const Ran ran = runs({command, model(), "--quarantine", list()}, 2);
+    EXPECT_THAT(ran.err, AllOf(HasSubstr("bad.json"), HasSubstr("octet_quarantine")));
+  }
+  write_bytes(list(), std::string(100, '['));
+  runs({"plan", model(), "--quarantine", list()}, 2);
+}
+
+TEST_F(Verify, AQuarantineThatCannotBeWrittenIsAnErrorAndLeavesNothing) {
+  write_small_model(model());
+  const std::string nowhere = (folder_.path() / "none" / "bad.json").string();
+  const Ran ran = planted({"verify", model(), "--quarantine", nowhere}, 2);
+  EXPECT_THAT(ran.err, HasSubstr("none"));
+  EXPECT_THAT(ran.out, HasSubstr("WRONG"));  // the result is not lost
+}
+
+// A model with one code of q_proj of layer 1 replaced.
+void plant_code(const std::string& dir, uint8_t code) {
+  TinyCheckpoint checkpoint = endless_checkpoint(small_model());
+  const std::string name = "model.layers.1.self_attn.q_proj.weight";
+  std::vector<std::byte> codes(64 * 64, std::byte{0x38});
+  codes[70] = std::byte{code};
+  checkpoint.remove(name);
+  checkpoint.add(name, DType::F8E4M3, Shape{64, 64}, codes);
+  checkpoint.write(dir);
+}
+
+TEST_F(Verify, ANaNCodeIsTheTensorsFaultAndNoKernels) {
+  for (const uint8_t code : {0x7F, 0xFF}) {
+    plant_code(model(), code);
+    const Ran ran = runs({"verify", model(), "--quarantine", list()}, 1);
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("DAMAGED: tensor "
+                                         "\"model.layers.1.self_attn.q_proj.weight\""),
+                               HasSubstr("[1, 6]"), Not(HasSubstr("WRONG"))));
+    EXPECT_THAT(ran.err, HasSubstr("1 tensor holds"));
+    EXPECT_FALSE(fs::exists(list()));
+    const json result = json::parse(runs({"verify", model(), "--json"}, 1).out);
+    EXPECT_EQ(result["damaged"][0]["values"], 1);
+  }
+}
+
+TEST_F(Verify, ModelsAndPlansThatCannotRunKeepTheirExitStatus) {
+  runs({"verify", model()}, 2);
+  write_small_model(model());
+  runs({"verify", model(), "-tp", "2"}, 3);
+  runs({"verify", model(), "--max-model-len", "1g"}, 3);
+  runs({"verify"}, 2);
+}
+
+TEST_F(Verify, ATerminalSeesProgressAndCtrlCIsExit130) {
+  TinyModel large = small_model();
+  large.vocab = 200'000;
+  large.layers = 1;
+  tiny_model(large).write(model());
+  Terminal terminal({"verify", model(), "--all", "-t", "1"});
+  terminal.expect("verifying");
+  terminal.type(Terminal::kCtrlC);
+  EXPECT_EQ(terminal.wait(), 130);
+}
+
+}  // namespace
+}  // namespace octet
