@@ -3,7 +3,7 @@
 
     golden_gguf.py
 
-Writes testing/data/gguf/NAME.gguf and NAME.json: the values of config.json that must follow, for each tensor of the
+Writes seeds of the fuzzer, fuzz/corpus/gguf/*.gguf, and testing/data/gguf/NAME.gguf and NAME.json: the values of config.json that must follow, for each tensor of the
 checkpoint the CRC-32 of its bf16 bytes, and texts with their token ids. Quantising and dequantising are the package's; the
 order of q and k rows is that of llama.cpp's converter, and transformers' own GGUF reader is asked for the same tensors.
 Token ids of the SentencePiece model come from a direct implementation: merge the neighbours of best score, leftmost first.
@@ -307,8 +307,49 @@ def sentencepiece_case():
     case.finish(config, [[text, sentencepiece_ids(text, tokens, types, scores)] for text in TEXTS])
 
 
+def write_seed(arch, tokenizer, biases):
+    """A whole model that is as small as the types allow."""
+    path = os.path.join(oracle.ROOT, "fuzz", "corpus", "gguf", f"{arch}-{tokenizer}.gguf")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    writer = gguf.GGUFWriter(path, arch)
+    writer.add_block_count(1)
+    writer.add_context_length(64)
+    writer.add_embedding_length(32)
+    writer.add_feed_forward_length(32)
+    writer.add_head_count(1)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_tokenizer_model(tokenizer)
+    writer.add_tokenizer_pre("llama-bpe")
+    tokens = ["<unk>", "<s>", "<0x41>", "a", "b", "ab", "\u2581a"]
+    writer.add_token_list(tokens)
+    writer.add_token_types([2, 3, 6, 1, 1, 1, 5])
+    writer.add_token_scores([0.0, 0.0, 0.0, -1.0, -2.0, -3.0, -4.0])
+    writer.add_token_merges(["a b"])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(1)
+    writer.add_chat_template("{{ messages }}")
+    kinds = [Q.Q4_0, Q.Q4_1, Q.Q8_0, Q.F16, Q.BF16, Q.F32]
+    names = ["token_embd", *(f"blk.0.{kind}" for kind in NAMES if "norm" not in kind)]
+    for i, name in enumerate(names):
+        rows = len(tokens) if name == "token_embd" else 32
+        raw = gguf.quants.quantize(np.zeros((rows, 32), dtype=np.float32), kinds[i % len(kinds)])
+        writer.add_tensor(name + ".weight", raw, raw_dtype=kinds[i % len(kinds)])
+    vectors = ["output_norm.weight", "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight", *(f"blk.0.{kind}.bias" for kind in biases)]
+    for name in vectors:
+        writer.add_tensor(name, np.ones(32, dtype=np.float32))
+    if arch == "llama":
+        writer.add_tensor("rope_freqs.weight", np.ones(16, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def main():
     oracle.setup()
+    write_seed("llama", "gpt2", ())
+    write_seed("llama", "llama", ())
+    write_seed("qwen2", "gpt2", ("attn_q", "attn_k", "attn_v"))
     os.makedirs(OUT, exist_ok=True)
     print("tokenizers", tokenizers.__version__)
     byte_level_case("llama-tied", "llama", "LlamaForCausalLM", "smollm", {}, tied=True)
