@@ -76,7 +76,7 @@ TEST(ReportText, BytesThatAreNotUtf8DoNotBreakIt) {
   report.model = "a\xFF\x1b[2K";
   const std::string text = report_text(report, "");
   EXPECT_THAT(text.substr(0, text.find("{")), Not(HasSubstr("\x1b")));
-  EXPECT_NO_THROW(nlohmann::json::parse(text.substr(text.find("\n{") + 1)));
+  EXPECT_TRUE(nlohmann::json::accept(text.substr(text.find("\n{") + 1)));
 }
 
 }  // namespace
