@@ -60,8 +60,10 @@ class Vocabulary {
 
   // An id of a special token, or nothing when the file has none.
   std::optional<int64_t> special(std::string_view name) const {
-    return file_.find_integer(key(fmt::format("{}_token_id", name)), 0,
-                              static_cast<int64_t>(tokens_.size()) - 1);
+    const std::string where = key(fmt::format("{}_token_id", name));
+    // Some converters write "none" as -1 in 32 bits.
+    if (file_.find_integer(where, INT64_MIN, INT64_MAX) == int64_t{UINT32_MAX}) return std::nullopt;
+    return file_.find_integer(where, 0, static_cast<int64_t>(tokens_.size()) - 1);
   }
 
  private:

@@ -68,6 +68,8 @@ TEST_F(GgufTokenizerTest, ListsSeveralEndsOfATurn) {
   ASSERT_EQ(found.ids.size(), 3U);
   EXPECT_EQ(found.ids[1].second, json::parse("[257, 256]"));
   EXPECT_THAT(found.ids[2], Pair("pad_token_id", 1));
+  base_.set_integer("tokenizer.ggml.padding_token_id", UINT32_MAX);  // none
+  EXPECT_EQ(read(base_).ids.size(), 2U);
 }
 
 TEST_F(GgufTokenizerTest, KeepsNamedTemplates) {
