@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test of Octet. May be run again at any time. The last line is ctest's summary of all tests.
-# Usage: check.sh [STAGE...]   stages: style release docs sanitize threads tidy   (default: all)
+# Usage: check.sh [STAGE...]   stages: style release docs sanitize threads fuzz tidy   (default: all)
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -8,7 +8,7 @@ jobs=$(nproc)
 # Compiled objects are found again from any checkout of the same sources.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 stages=("$@")
-[ ${#stages[@]} -eq 0 ] && stages=(style release docs sanitize threads tidy)
+[ ${#stages[@]} -eq 0 ] && stages=(style release docs sanitize threads fuzz tidy)
 logs=build/check
 mkdir -p $logs
 report=()
@@ -69,6 +69,10 @@ stage_threads() {
   build/tsan/engine_test
   # Every kernel with two threads; the long lists of problems show no other accesses.
   build/tsan/tests/conformance/conformance_test --gtest_filter='*Threads*:*NotFinite*-*ForAnyThreads*'
+}
+
+stage_fuzz() {
+  tools/fuzz.sh 60
 }
 
 stage_tidy() {
