@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test of Octet. May be run again at any time. The last line is ctest's summary of all tests.
-# Usage: check.sh [STAGE...]   stages: style release docs sanitize threads fuzz tidy   (default: all)
+# Usage: check.sh [STAGE...]   stages: style release docs sanitize threads fuzz tidy   (default: all of these), and faults
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -77,6 +77,11 @@ stage_fuzz() {
 
 stage_tidy() {
   tools/tidy.py build/release --jobs "$jobs"
+}
+
+# That the tests find faults; asked for by name.
+stage_faults() {
+  tools/planted_faults.py --jobs "$jobs"
 }
 
 tools/install_packages.sh check
