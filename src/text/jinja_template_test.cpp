@@ -241,5 +241,17 @@ TEST(JinjaStrftime, RefusesUnknownDirectivesAndIsSafeWithAnyTime) {
   EXPECT_THAT(text, HasSubstr("?"));
 }
 
+TEST(JinjaTemplate, ChargesTheScopesOfLoopsThatDoNothing) {
+  // Each turn of the outer loop visits little but makes scopes, which is what takes the time.
+  const Template looping("{% for a in range(1000) %}{% for b in [] %}{% endfor %}{% endfor %}",
+                         "t");
+  Budget budget{Limits{}};
+  DictBuilder none(budget);
+  const Value variables = none.take();
+  const auto clock = [] { return std::tm{}; };
+  EXPECT_EQ(looping.render(variables, clock, Limits{.steps = 20'000}), "");
+  EXPECT_THROW(looping.render(variables, clock, Limits{.steps = 8'000}), Error);
+}
+
 }  // namespace
 }  // namespace octet::jinja

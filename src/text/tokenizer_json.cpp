@@ -37,6 +37,10 @@ T take(simdjson::simdjson_result<T> result, const Where& where, std::string_view
   return value;
 }
 
+bool is_null(ondemand::value value, std::string_view where) {
+  return take(value.is_null(), where, "a value");
+}
+
 // The JSON text of an object or array, or "null".
 std::string raw_text(ondemand::value value, std::string_view where, std::string_view expected) {
   const auto type = take(value.type(), where, "a value");
@@ -135,13 +139,13 @@ struct ModelFlags {
 };
 
 void read_text_that_must_be_empty(ondemand::value value, std::string_view where) {
-  if (value.is_null()) return;
+  if (is_null(value, where)) return;
   const std::string_view text = take(value.get_string(), where, "a string or null");
   if (!text.empty()) fail(where, fmt::format("\"{}\" is not supported, only none", text));
 }
 
 bool read_flag(ondemand::value value, std::string_view where) {
-  return !value.is_null() && take(value.get_bool(), where, "true or false");
+  return !is_null(value, where) && take(value.get_bool(), where, "true or false");
 }
 
 void read_model_field(std::string_view key, ondemand::value value, ModelFlags& flags) {
@@ -150,13 +154,13 @@ void read_model_field(std::string_view key, ondemand::value value, ModelFlags& f
     const std::string_view type = take(value.get_string(), where, "a string");
     if (type != "BPE") fail(where, fmt::format("model \"{}\" is not supported (known: BPE)", type));
   } else if (key == "dropout") {
-    if (!value.is_null() && take(value.get_double(), where, "a number or null") != 0) {
+    if (!is_null(value, where) && take(value.get_double(), where, "a number or null") != 0) {
       fail(where, "dropout makes tokens random and is not supported; set it to null");
     }
   } else if (key == "continuing_subword_prefix" || key == "end_of_word_suffix") {
     read_text_that_must_be_empty(value, where);
   } else if (key == "unk_token") {
-    if (!value.is_null())
+    if (!is_null(value, where))
       flags.unknown = std::string(take(value.get_string(), where, "a string or null"));
   } else if (key == "ignore_merges") {
     flags.ignore_merges = read_flag(value, where);

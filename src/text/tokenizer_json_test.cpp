@@ -240,6 +240,15 @@ TEST(TokenizerJson, SurvivesTruncationAndDamage) {
   }
 }
 
+TEST(TokenizerJson, RefusesWordsThatOnlyBeginLikeNull) {
+  for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "ignore_merges"}) {
+    std::string text = base().dump();
+    text.insert(text.find("\"merges\""), fmt::format("\"{}\":nulx,", key));
+    EXPECT_THAT(refusal_of(text),
+                HasSubstr(fmt::format("tokenizer.json: /model/{}: expected", key)));
+  }
+}
+
 TEST(TokenizerJson, SurvivesDeepNesting) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
   for (const char* key : {"normalizer", "pre_tokenizer", "post_processor", "decoder", "model",
