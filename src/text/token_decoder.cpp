@@ -8,21 +8,21 @@
 namespace octet {
 namespace {
 
-std::string apply(const ReplaceDecoder& stage, std::string token, bool) {
+std::string apply(const ReplaceDecoder& stage, std::string_view token, bool) {
   return replace_all(token, stage.text, stage.content);
 }
 
-std::string apply(const MetaspaceDecoder& stage, std::string token, bool first) {
+std::string apply(const MetaspaceDecoder& stage, std::string_view token, bool first) {
   return replace_all(token, stage.replacement, first && stage.drops_first ? "" : " ");
 }
 
-std::string apply(const StripDecoder& stage, std::string token, bool) {
+std::string apply(const StripDecoder& stage, std::string_view token, bool) {
   size_t cut = 0;
   for (size_t i = 0;
        i < stage.start && token.compare(cut, stage.content.size(), stage.content) == 0; ++i) {
     cut += stage.content.size();
   }
-  return token.substr(cut);
+  return std::string(token.substr(cut));
 }
 
 // The byte that "<0xNN>" names; false for any other text.
@@ -40,7 +40,7 @@ bool is_byte_token(std::string_view token, char& byte) {
 std::string TokenDecoder::bytes(std::string_view token, bool first) const {
   std::string text(token);
   for (const Stage& stage : stages) {
-    text = std::visit([&](const auto& s) { return apply(s, std::move(text), first); }, stage);
+    text = std::visit([&](const auto& s) { return apply(s, text, first); }, stage);
   }
   char byte = 0;
   if (byte_fallback && is_byte_token(text, byte)) return {byte};
