@@ -46,7 +46,7 @@ struct Decoder::Impl {
   int64_t rows = 0;
   int64_t max_context = 0;
   const Batch* batch = nullptr;
-  Buffer input_amax;  // [linears] f32; empty unless watched
+  Buffer input_amax;               // [linears] f32; empty unless watched
   std::vector<float> kept_logits;  // [logit_rows, vocab] of this step; empty unless asked for
 
   void round_bf16(float* x, int64_t count_rows, int64_t width) {

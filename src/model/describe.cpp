@@ -175,8 +175,7 @@ LinearRecord tied_head(const Checkpoint& checkpoint, const ModelConfig& config) 
 
 LinearRecord record_of(const Checkpoint& checkpoint, const LinearRef& ref) {
   try {
-    LinearRecord record =
-        linear_record(checkpoint, ref.stored, ref.shape.n, ref.shape.k, ref.part);
+    LinearRecord record = linear_record(checkpoint, ref.stored, ref.shape.n, ref.shape.k, ref.part);
     record.module = ref.module;
     return record;
   } catch (const Error& error) {
