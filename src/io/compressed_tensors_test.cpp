@@ -474,6 +474,11 @@ TEST(CompressedTensors, TheKvSchemeIsRead) {
   const QuantConfig other = QuantConfig::parse(config);
   EXPECT_FALSE(other.kv_cache());
   EXPECT_THAT(other.notes(), ElementsAre(HasSubstr("kv_cache_scheme")));
+  scheme = {{"num_bits", 8}, {"type", "float"}, {"strategy", "group"}, {"group_size", 64}};
+  const QuantConfig groups = QuantConfig::parse(config);
+  EXPECT_FALSE(groups.kv_cache());
+  EXPECT_THAT(groups.notes(),
+              ElementsAre(HasSubstr("strategy group is not supported for a KV cache")));
   scheme = "fp8";
   EXPECT_THAT(refusal(config), HasSubstr("kv_cache_scheme is \"fp8\""));
 }

@@ -246,6 +246,9 @@ TEST_F(GgufFileTest, NamesFileKeyAndTypeOfWhatIsWrong) {
               HasSubstr("n is of another type, expected a string"));
   EXPECT_THAT(bad_input([&] { read.integer("text", 0, 1); }), HasSubstr("expected a whole number"));
   EXPECT_THAT(bad_input([&] { read.integer("n", 0, 6); }), HasSubstr("n is 7, expected 0 to 6"));
+  EXPECT_THAT(bad_input([&] { read.find_bool("n"); }), HasSubstr("expected true or false"));
+  EXPECT_THAT(bad_input([&] { read.find_strings("n"); }),
+              HasSubstr("expected an array of strings"));
   EXPECT_THAT(bad_input([&] { read.number("inf"); }), HasSubstr("expected a finite number"));
 }
 
