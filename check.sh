@@ -29,7 +29,13 @@ run_stage() {
   current=$1
   local start=$SECONDS
   printf '== %s\n' "$1"
-  if ! "stage_$1" >"$logs/$1.log" 2>&1; then
+  # A shell of its own, outside any condition, so that its first failing command ends the stage.
+  local status=0
+  set +e
+  (set -e; "stage_$1") >"$logs/$1.log" 2>&1
+  status=$?
+  set -e
+  if [ $status -ne 0 ]; then
     tail -n 80 "$logs/$1.log" >&2
     return 1
   fi
