@@ -50,7 +50,7 @@ std::vector<std::string> byte_tokens() {
 
 }  // namespace
 
-void TinyGguf::set_raw(const std::string& key, uint32_t type, std::string bytes) {
+void TinyGguf::set_raw(const std::string& key, uint32_t type, const std::string& bytes) {
   values_[key] = raw(type) + bytes;
 }
 

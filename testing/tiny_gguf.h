@@ -20,7 +20,7 @@ class TinyGguf {
   void set_integers(const std::string& key, const std::vector<int32_t>& items);  // as int32
   void set_numbers(const std::string& key, const std::vector<float>& items);     // as float32
   // A value of any type number with the bytes that follow it.
-  void set_raw(const std::string& key, uint32_t type, std::string bytes);
+  void set_raw(const std::string& key, uint32_t type, const std::string& bytes);
   void remove(const std::string& key) { values_.erase(key); }
 
   // A tensor of that type number; extents outermost first.
