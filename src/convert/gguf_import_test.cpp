@@ -105,18 +105,20 @@ TEST_P(GgufGolden, GivesTheWeightsThatLlamaCppMeans) {
 TEST_P(GgufGolden, GivesTheConfig) {
   import_golden();
   const json found = config();
-  for (const auto& [key, expected] : golden()["config"].items()) {
+  const json wanted = golden()["config"];
+  for (const auto& [key, expected] : wanted.items()) {
     ASSERT_TRUE(found.contains(key)) << key;
     EXPECT_EQ(found[key], expected) << key;
   }
   const json generation = json::parse(read_text_file(out() / "generation_config.json", 1 << 20));
-  EXPECT_EQ(generation["eos_token_id"], golden()["config"]["eos_token_id"]);
+  EXPECT_EQ(generation["eos_token_id"], wanted["eos_token_id"]);
 }
 
 TEST_P(GgufGolden, GivesTheTokens) {
   import_golden();
   const Tokenizer tokenizer = Tokenizer::load(out());
-  for (const auto& row : golden()["texts"]) {
+  const json texts = golden()["texts"];
+  for (const auto& row : texts) {
     EXPECT_EQ(json(tokenizer.encode(row[0].get<std::string>())), row[1]) << row[0];
   }
 }

@@ -42,7 +42,8 @@ TEST(CaseC06, PerTensorLayersKeepTheirScalarOnEveryInstructionSet) {
   for (const char* isa : {"baseline", "avx2", "avx512"}) {
     const Ran plan = run_octet({"plan", dir, "--json", "--max-isa", isa});
     ASSERT_EQ(plan.status, 0) << plan.err;
-    for (const json& layers : json::parse(plan.out)["linear"]) {
+    const json linear = json::parse(plan.out)["linear"];
+    for (const json& layers : linear) {
       if (layers["layers"] == "lm_head") continue;
       EXPECT_EQ(layers["weight"], "f8e4m3/tensor/f32/static");
       EXPECT_EQ(layers["input"], "f8e4m3/tensor/f32/static");
