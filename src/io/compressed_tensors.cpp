@@ -148,7 +148,7 @@ CompressedTensors::CompressedTensors(const JsonField& config) {
                    [](const auto& a, const auto& b) { return a.entry < b.entry; });
   if (const auto list = config.find("ignore")) read_ignore(*list);
   if (const auto scheme = config.find("kv_cache_scheme");
-      scheme && !is_empty_value(scheme->value())) {
+      scheme && !scheme->value().is_null() && scheme->value() != nlohmann::json::object()) {
     std::string note;
     kv_cache = parse_kv_args(*scheme, unknown_, note);
     if (!note.empty()) notes.push_back(note);
@@ -214,7 +214,7 @@ void CompressedTensors::add_group(const std::string& name, const JsonField& args
                                   const JsonField& targets, bool microscaling) {
   Group group{name, {}};
   group.quant.weight = parse_weight_args(args.at("weights"), microscaling, unknown_);
-  if (const auto input = args.find("input_activations"); input && !is_empty_value(input->value())) {
+  if (const auto input = args.find("input_activations"); input && !input->value().is_null()) {
     const InputArgs parsed = parse_input_args(*input, microscaling, unknown_);
     group.quant.input = parsed.spec;
     group.quant.per_token_for_tensor = parsed.per_token_for_tensor;

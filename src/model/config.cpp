@@ -137,6 +137,31 @@ void read_longrope(const Json& scaling, const ModelDims& dims, RopeConfig& rope)
   rope.attention_factor = longrope_attention_factor(scaling, rope, dims.max_position);
 }
 
+// The part of a head that is rotated. transformers' models of most families rotate all of it
+// whatever the field says.
+double rotary_factor(const Json& config, const DecoderDefaults& defaults,
+                     std::vector<std::string>& notes) {
+  double factor = number(config, "partial_rotary_factor", defaults.rotary_factor);
+  if (const Json* rope = find(config, "rope_parameters"))
+    factor = number(*rope, "partial_rotary_factor", factor);
+  if (defaults.rotates_part || factor == 1) return factor;
+  notes.emplace_back(
+      "config.json: /partial_rotary_factor has no effect: this family rotates whole heads");
+  return 1;
+}
+
+// transformers 5 writes rope_parameters, older ones rope_scaling. Which of two would count depends
+// on its version.
+void refuse_two_ropes(const Json& config) {
+  const Json* parameters = find(config, "rope_parameters");
+  const Json* scaling = find(config, "rope_scaling");
+  if (parameters == nullptr || scaling == nullptr || *parameters == *scaling) return;
+  throw_error(Code::BadInput,
+              fmt::format("config.json: /rope_scaling {} contradicts /rope_parameters {}",
+                          scaling->dump(), parameters->dump()),
+              "leave one of them out");
+}
+
 // One set of parameters for sliding and one for full attention.
 void refuse_layered_rope(const Json& scaling) {
   for (const auto& [key, value] : scaling.items()) {
@@ -321,6 +346,7 @@ bool optional_bool(const Json& config, std::string_view key, bool fallback) {
 }
 
 RopeConfig read_rope(const Json& config, const ModelDims& dims) {
+  refuse_two_ropes(config);
   RopeConfig rope;
   const Json* scaling = find(config, "rope_parameters");
   if (scaling == nullptr) scaling = find(config, "rope_scaling");
@@ -401,23 +427,24 @@ ModelConfig read_decoder_config(const Json& config, const DecoderDefaults& defau
     bad_field("num_key_value_heads", fmt::format("a divisor of num_attention_heads {}", d.heads),
               find(config, "num_key_value_heads"));
   }
-  if (find(config, "head_dim") == nullptr && d.hidden % d.heads != 0) {
+  if (find(config, "head_dim") == nullptr && defaults.head_dim == 0 && d.hidden % d.heads != 0) {
     bad_field("hidden_size",
               fmt::format("a multiple of num_attention_heads {}, or a head_dim", d.heads),
               find(config, "hidden_size"));
   }
-  d.head_dim = optional_int(config, "head_dim", std::max<int64_t>(1, d.hidden / d.heads), 2, 4096);
-  double rotary = number(config, "partial_rotary_factor", defaults.rotary_factor);
-  if (const Json* rope = find(config, "rope_parameters"))
-    rotary = number(*rope, "partial_rotary_factor", rotary);
+  const int64_t head_dim =
+      defaults.head_dim != 0 ? defaults.head_dim : std::max<int64_t>(1, d.hidden / d.heads);
+  d.head_dim = optional_int(config, "head_dim", head_dim, 2, 4096);
+  const double rotary = rotary_factor(config, defaults, model.notes);
   d.rotary_dim = static_cast<int64_t>(static_cast<double>(d.head_dim) * rotary);
   if (d.rotary_dim < 2 || d.rotary_dim > d.head_dim || d.rotary_dim % 2 != 0) {
     bad_field("head_dim", "an even number of rotated elements", find(config, "head_dim"));
   }
   d.intermediate = required_int(config, "intermediate_size", 1, 1 << 24);
   d.vocab = required_int(config, "vocab_size", 1, 1 << 24);
-  d.max_position = optional_int(config, "max_position_embeddings", 2048, 1, int64_t{1} << 30);
-  model.rms_epsilon = positive(config, "rms_norm_eps", 1e-6);
+  d.max_position =
+      optional_int(config, "max_position_embeddings", defaults.max_position, 1, int64_t{1} << 30);
+  model.rms_epsilon = positive(config, "rms_norm_eps", defaults.rms_epsilon);
   const Json* act = find(config, "hidden_act");
   if (act != nullptr && *act != "silu" && *act != "swish") {
     throw_error(Code::CannotRun,

@@ -17,7 +17,11 @@ bool optional_bool(const nlohmann::json& config, std::string_view key, bool fall
 
 // What an architecture takes where config.json is silent.
 struct DecoderDefaults {
-  double rotary_factor = 1;  // part of a head that is rotated
+  double rms_epsilon = 1e-6;
+  int64_t max_position = 2048;
+  int64_t head_dim = 0;       // 0: hidden_size / num_attention_heads
+  bool rotates_part = false;  // partial_rotary_factor has an effect
+  double rotary_factor = 1;   // part of a head that is rotated
 };
 
 // The fields that every architecture of the decoder graph shares: sizes, norm, rope, MLP, tying,

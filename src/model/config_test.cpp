@@ -156,6 +156,38 @@ TEST(ReadConfig, AWrapperAroundAnUnknownTextModelIsRefused) {
   EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("architectures"));
 }
 
+TEST(ReadConfig, TwoContradictingRopesAreRefused) {
+  json config = sound();
+  config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
+  config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 10000.0}};
+  EXPECT_THAT(refusal(config, Code::BadInput),
+              AllOf(HasSubstr("rope_scaling"), HasSubstr("rope_parameters")));
+  config["rope_parameters"] = config["rope_scaling"];
+  EXPECT_EQ(read_config(config).rope.factor, 2);
+}
+
+TEST(ReadConfig, APartialRotationOfAFamilyWithoutOneHasNoEffectAndSaysSo) {
+  json config = sound();
+  config["partial_rotary_factor"] = 0.5;
+  const ModelConfig model = read_config(config);
+  EXPECT_EQ(model.dims.rotary_dim, model.dims.head_dim);
+  EXPECT_THAT(model.notes, ::testing::Contains(HasSubstr("partial_rotary_factor has no effect")));
+  config["architectures"] = {"Phi3ForCausalLM"};
+  config["model_type"] = "phi3";
+  EXPECT_EQ(read_config(config).dims.rotary_dim * 2, read_config(config).dims.head_dim);
+}
+
+TEST(ReadConfig, DefaultsAreThoseOfTheFamily) {
+  json config = sound();
+  config.erase("rms_norm_eps");
+  config.erase("max_position_embeddings");
+  EXPECT_EQ(read_config(config).rms_epsilon, 1e-6);
+  config["architectures"] = {"Phi3ForCausalLM"};
+  config["model_type"] = "phi3";
+  EXPECT_EQ(read_config(config).rms_epsilon, 1e-5);
+  EXPECT_EQ(read_config(config).dims.max_position, 4096);
+}
+
 TEST(ReadConfig, LongRopeNeedsAFactorForEveryPair) {
   json config = sound();
   config["head_dim"] = 8;

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "model/model.h"
 
@@ -11,6 +13,22 @@ const Kernel<Quantize>* quantizer(const ModelPlan& plan, const QuantSpec& spec) 
     if (known == spec) return selection.kernel();
   }
   throw_error(Code::Bug, fmt::format("the plan has no kernel for the input {}", to_string(spec)));
+}
+
+// A scale below zero or not finite is damage. Zero is what writers give a tile of zeros.
+void check_scales(const LinearRecord& record) {
+  const QuantView& view = record.view;
+  if (!is_f8(view.spec.dtype)) return;
+  for (int64_t r = 0; r < view.scales.shape[0]; ++r) {
+    for (int64_t c = 0; c < view.scales.shape[1]; ++c) {
+      const float scale = element(view.scales, r * view.scales.row_stride + c);
+      if (std::isfinite(scale) && scale >= 0) continue;
+      throw_error(Code::BadInput,
+                  fmt::format("{}: weight scale [{}, {}] is {}, expected a number from 0 on",
+                              record.module, r, c, scale),
+                  "octet inspect lists every such scale; fetch the checkpoint again");
+    }
+  }
 }
 
 class Loader {
@@ -25,6 +43,7 @@ class Loader {
     out.index = index;
     out.kernel = resolution.kernel();
     LinearProblem problem = resolution.problem();
+    check_scales(record);
     const QuantView share = rank_share(record.view, plan.request.layers[index].parallel,
                                        plan.options.rank, plan.options.ranks);
     problem.weight.tile.first_row = share.spec.tile.first_row;

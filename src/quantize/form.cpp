@@ -80,7 +80,7 @@ const QuantForm& find_form(std::string_view name) {
               fmt::format("schemes: {}", known));
 }
 
-std::string quantization_config(const QuantForm& form) {
+std::string quantization_config(const QuantForm& form, std::string_view head) {
   const std::string_view format =
       form.input == QuantForm::Input::None ? "naive-quantized" : "float-quantized";
   Json group{{"format", format},
@@ -91,7 +91,7 @@ std::string quantization_config(const QuantForm& form) {
   Json json{{"config_groups", {{form.group, std::move(group)}}},
             {"format", format},
             {"global_compression_ratio", nullptr},
-            {"ignore", {"lm_head"}},
+            {"ignore", {head}},
             {"kv_cache_scheme", nullptr},
             {"quant_method", "compressed-tensors"},
             {"quantization_status", "compressed"}};

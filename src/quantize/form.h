@@ -27,6 +27,7 @@ const QuantForm& find_form(std::string_view name);
 
 // The value of "quantization_config" for a form, as JSON text: what compressed-tensors writes for
 // the preset, null and empty fields included.
-std::string quantization_config(const QuantForm& form);
+// `head` is the output head's module, which stays as it is.
+std::string quantization_config(const QuantForm& form, std::string_view head = "lm_head");
 
 }  // namespace octet

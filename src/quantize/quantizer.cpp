@@ -57,6 +57,7 @@ class Quantizer {
           "quantise the bf16 checkpoint it was made from");
     }
     const ModelConfig config = model_config(input_);
+    head_ = config.stored.head;
     const Description description = describe(config);
     std::vector<std::string> notes;
     const std::vector<LinearRecord> records = linear_records(input_, config, description, notes);
@@ -161,7 +162,7 @@ class Quantizer {
 
   void write_config(const std::filesystem::path& folder) const {
     Json config = Json::parse(input_.config().dump());
-    config["quantization_config"] = Json::parse(quantization_config(*job_.form));
+    config["quantization_config"] = Json::parse(quantization_config(*job_.form, head_));
     write_file(folder / "config.json", config.dump(2) + "\n");
   }
 
@@ -191,6 +192,7 @@ class Quantizer {
   const Checkpoint& input_;
   ThreadPool& pool_;
   std::vector<TensorJob> jobs_;
+  std::string head_;
   std::map<std::string, std::string> files_;  // tensor -> file
   const std::function<void(QuantizeProgress)>* progress_ = nullptr;
   uint64_t done_ = 0;

@@ -186,7 +186,7 @@ TEST(CaseA07, AnUnquantisedExpertLayerIsRefusedAsExpertsAre) {
 
 TEST(CaseA08, TheClassTargetMeansEveryProjectionOfEveryArchitecture) {
   for (const char* name : {"llama-plain", "mistral-full", "qwen2-tied", "qwen3-bias", "phi3-plain",
-                           "olmo2-plain", "glm4-no-bias"}) {
+                           "olmo2-plain", "glm4-no-bias", "llava-llama", "qwen25-vl"}) {
     const TinyFolder folder;
     const std::filesystem::path out = folder.path() / name;
     const std::vector<std::string> command{"quantize", std::string("testing/data/archs/") + name,
@@ -195,7 +195,8 @@ TEST(CaseA08, TheClassTargetMeansEveryProjectionOfEveryArchitecture) {
     ASSERT_EQ(ran.status, 0) << describe_run(command, ran);
     const Prepared prepared = planned(out);
     for (const LinearRecord& record : prepared.records)
-      EXPECT_EQ(is_f8(record.quant.weight.dtype), record.module != "lm_head") << record.module;
+      EXPECT_EQ(is_f8(record.quant.weight.dtype), !record.module.ends_with("lm_head"))
+          << record.module;
   }
 }
 
@@ -249,6 +250,12 @@ TEST(CaseA12, MistypedActivationWordsStopTheStart) {
   checkpoint.write(folder.path());
   EXPECT_THAT(refusal_of([&] { planned(folder.path()); }),
               HasSubstr("group_0.input_activations.num_bits"));
+  for (const json& nothing : {json(""), json::array(), json::object()}) {
+    group_0(checkpoint)["input_activations"] = nothing;
+    checkpoint.write(folder.path());
+    EXPECT_THAT(refusal_of([&] { planned(folder.path()); }), HasSubstr("group_0.input_activations"))
+        << nothing;
+  }
 }
 
 TEST(CaseA13, NullEqualsAbsent) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 
 #include "num/f8.h"
 #include "tests/cases/case_model.h"
@@ -450,6 +451,20 @@ TEST(CaseB22, AScaleOfAnUnknownNameIsAnErrorAndNeverOne) {
   checkpoint.write(folder.path());
   EXPECT_THAT(refusal_of([&] { planned(folder.path()); }),
               AllOf(HasSubstr("weight_scale"), HasSubstr("scale_weight")));
+}
+
+TEST(CaseB22, AScaleBelowZeroOrNotFiniteIsRefusedBeforeAnAnswer) {
+  for (const float scale :
+       {-1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    const TinyFolder folder;
+    TinyCheckpoint checkpoint = tiny_model(m0_tensor());
+    const std::string name = "model.layers.1.mlp.up_proj.weight_scale";
+    checkpoint.remove(name);
+    checkpoint.add_values(name, DType::F32, {1}, std::span(&scale, 1));
+    checkpoint.write(folder.path());
+    EXPECT_THAT(refusal_of([&] { our_logprobs(folder.path(), {1}); }),
+                AllOf(HasSubstr("model.layers.1.mlp.up_proj"), HasSubstr("weight scale")));
+  }
 }
 
 TEST(CaseB23, PowerOfTwoActivationScalesAreRefusedByTheirField) {

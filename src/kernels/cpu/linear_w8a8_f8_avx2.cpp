@@ -25,7 +25,7 @@ constexpr LinearKernel kKernel{
     .name = "cpu.linear.w8a8.f8.avx2",
     .device = DeviceKind::Cpu,
     .scheme = SchemeId::W8A8,
-    .preference = 201,
+    .preference = 301,
     .needs = {Feature::Avx2, Feature::F16c},
     .caps = {.weight_dtypes = {DType::F8E4M3, DType::F8E5M2},
              .weight_scales = {Granularity::Tensor, Granularity::Row, Granularity::Group,

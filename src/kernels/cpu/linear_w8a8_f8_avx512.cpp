@@ -9,7 +9,7 @@ constexpr LinearKernel kKernel{
     .name = "cpu.linear.w8a8.f8.avx512",
     .device = DeviceKind::Cpu,
     .scheme = SchemeId::W8A8,
-    .preference = 231,
+    .preference = 331,
     .needs = {Feature::Avx512, Feature::Avx512Vbmi},
     .caps = {.weight_dtypes = {DType::F8E4M3, DType::F8E5M2},
              .weight_scales = {Granularity::Tensor, Granularity::Row, Granularity::Group,

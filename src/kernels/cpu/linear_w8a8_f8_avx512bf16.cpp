@@ -9,7 +9,7 @@ constexpr LinearKernel kKernel{
     .name = "cpu.linear.w8a8.f8.avx512bf16",
     .device = DeviceKind::Cpu,
     .scheme = SchemeId::W8A8,
-    .preference = 241,
+    .preference = 341,
     .needs = {Feature::Avx512, Feature::Avx512Bf16, Feature::Avx512Vbmi},
     .caps = {.weight_dtypes = {DType::F8E4M3, DType::F8E5M2},
              .weight_scales = {Granularity::Tensor, Granularity::Row, Granularity::Group,

@@ -10,7 +10,11 @@ namespace {
 constexpr std::array<std::string_view, 1> kNames{"Glm4ForCausalLM"};
 
 ModelConfig read(const nlohmann::json& config) {
-  ModelConfig model = read_decoder_config(config, {.rotary_factor = 0.5});
+  ModelConfig model = read_decoder_config(config, {.rms_epsilon = 1.5625e-7,
+                                                   .max_position = 131072,
+                                                   .head_dim = 128,
+                                                   .rotates_part = true,
+                                                   .rotary_factor = 0.5});
   model.norms = {.before_attention = "input_layernorm",
                  .after_attention = "post_self_attn_layernorm",
                  .before_mlp = "post_attention_layernorm",

@@ -9,7 +9,7 @@ namespace {
 constexpr std::array<std::string_view, 1> kNames{"MistralForCausalLM"};
 
 ModelConfig read(const nlohmann::json& config) {
-  ModelConfig model = read_decoder_config(config);
+  ModelConfig model = read_decoder_config(config, {.max_position = 131072});
   const int64_t window = optional_int(config, "sliding_window", 0, 1, int64_t{1} << 30);
   model.windows = read_windows(config, model.dims.layers, window, 0);
   return model;

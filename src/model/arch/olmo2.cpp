@@ -10,7 +10,7 @@ namespace {
 constexpr std::array<std::string_view, 1> kNames{"Olmo2ForCausalLM"};
 
 ModelConfig read(const nlohmann::json& config) {
-  ModelConfig model = read_decoder_config(config);
+  ModelConfig model = read_decoder_config(config, {.rms_epsilon = 1e-5});
   model.norms = {.before_attention = "",
                  .after_attention = "post_attention_layernorm",
                  .before_mlp = "",

@@ -10,7 +10,7 @@ namespace {
 constexpr std::array<std::string_view, 1> kNames{"Qwen2ForCausalLM"};
 
 ModelConfig read(const nlohmann::json& config) {
-  ModelConfig model = read_decoder_config(config);
+  ModelConfig model = read_decoder_config(config, {.max_position = 32768});
   model.qkv_bias = true;
   if (optional_bool(config, "use_sliding_window", false)) {
     const int64_t window = optional_int(config, "sliding_window", 0, 1, int64_t{1} << 30);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::array<std::string_view, 1> kNames{"Qwen3ForCausalLM"};
 
 ModelConfig read(const nlohmann::json& config) {
-  ModelConfig model = read_decoder_config(config);
+  ModelConfig model = read_decoder_config(config, {.max_position = 32768, .head_dim = 128});
   model.qk_norm = QkNorm::PerHead;
   model.qkv_bias = model.output_bias = optional_bool(config, "attention_bias", false);
   if (optional_bool(config, "use_sliding_window", false)) {
