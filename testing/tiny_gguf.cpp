@@ -6,8 +6,6 @@
 namespace octet {
 namespace {
 
-constexpr size_t kAlignment = 32;
-
 template <class T>
 std::string raw(T value) {
   std::string bytes(sizeof value, '\0');
@@ -26,8 +24,8 @@ std::string raw_array(uint32_t type, const std::vector<T>& items) {
   return bytes;
 }
 
-void pad(std::string& bytes) {
-  bytes.resize((bytes.size() + kAlignment - 1) / kAlignment * kAlignment, '\0');
+void pad(std::string& bytes, size_t alignment) {
+  bytes.resize((bytes.size() + alignment - 1) / alignment * alignment, '\0');
 }
 
 // A character of one or two bytes.
@@ -99,6 +97,11 @@ void TinyGguf::set_offset(const std::string& name, uint64_t offset) {
   tensors_[name].offset = static_cast<int64_t>(offset);
 }
 
+void TinyGguf::set_alignment(uint32_t alignment) {
+  set_integer("general.alignment", alignment);
+  alignment_ = alignment;
+}
+
 std::string TinyGguf::bytes(uint32_t version) const {
   std::string file =
       "GGUF" + raw(version) + raw<uint64_t>(tensors_.size()) + raw<uint64_t>(values_.size());
@@ -110,9 +113,9 @@ std::string TinyGguf::bytes(uint32_t version) const {
     file += raw(tensor.type);
     file += raw(tensor.offset < 0 ? uint64_t{data.size()} : static_cast<uint64_t>(tensor.offset));
     data += tensor.bytes;
-    pad(data);
+    pad(data, alignment_);
   }
-  pad(file);
+  pad(file, alignment_);
   return file + data;
 }
 

@@ -32,6 +32,9 @@ class TinyGguf {
   void set_offset(const std::string& name, uint64_t offset);
   void remove_tensor(const std::string& name) { tensors_.erase(name); }
 
+  // general.alignment and what bytes() follows; 32 unless set.
+  void set_alignment(uint32_t alignment);
+
   // The whole file.
   std::string bytes(uint32_t version = 3) const;
   std::filesystem::path write(const std::filesystem::path& path) const;
@@ -44,6 +47,7 @@ class TinyGguf {
     int64_t offset = -1;  // below 0: the next free one
   };
 
+  size_t alignment_ = 32;
   std::map<std::string, std::string> values_;  // key -> type number and bytes
   std::map<std::string, Tensor> tensors_;
 };

@@ -236,7 +236,8 @@ void read_version(Cursor& in, GgufHeader& header) {
   }
   header.version = in.scalar<uint32_t>();
   if (__builtin_bswap32(header.version) == 2 || __builtin_bswap32(header.version) == 3) {
-    in.fail("is a big-endian GGUF, expected a little-endian one");
+    in.fail("is a big-endian GGUF, expected a little-endian one",
+            "download the file that is not called big-endian, or convert the model again");
   }
   if (header.version != 2 && header.version != 3) {
     in.fail(fmt::format("is GGUF of version {}, expected 2 or 3", header.version),
@@ -304,9 +305,15 @@ uint64_t read_alignment(const GgufHeader& header, Cursor& in) {
   return static_cast<uint64_t>(*value);
 }
 
+// Requires that neither is over 2^62.
+uint64_t aligned(uint64_t at, uint64_t alignment) {
+  return (at + alignment - 1) / alignment * alignment;
+}
+
 // Turns offsets into ones from the start of the file, and proves that each tensor lies inside it.
-void place(GgufHeader& header, uint64_t alignment, uint64_t file_bytes, Cursor& in) {
-  const uint64_t data = (in.at() + alignment - 1) / alignment * alignment;
+// Returns where the data begins.
+uint64_t place(GgufHeader& header, uint64_t alignment, uint64_t file_bytes, Cursor& in) {
+  const uint64_t data = aligned(in.at(), alignment);
   for (GgufTensor& tensor : header.tensors) {
     in.name(tensor.name);
     if (tensor.offset % alignment != 0) {
@@ -322,27 +329,58 @@ void place(GgufHeader& header, uint64_t alignment, uint64_t file_bytes, Cursor& 
     }
     tensor.offset += data;
   }
+  in.name({});
+  return data;
 }
 
-void check_overlap(const GgufHeader& header, Cursor& in) {
+std::vector<const GgufTensor*> by_offset(const GgufHeader& header) {
   std::vector<const GgufTensor*> order;
   order.reserve(header.tensors.size());
   for (const GgufTensor& tensor : header.tensors) order.push_back(&tensor);
   std::sort(order.begin(), order.end(), [](const GgufTensor* a, const GgufTensor* b) {
     return a->offset != b->offset ? a->offset < b->offset : a->bytes < b->bytes;
   });
-  in.name({});
-  for (size_t i = 1; i < order.size(); ++i) {
-    const GgufTensor& before = *order[i - 1];
-    if (before.offset + before.bytes <= order[i]->offset) continue;
-    in.fail(fmt::format("tensors \"{}\" and \"{}\" overlap at byte {}", printable_name(before.name),
-                        printable_name(order[i]->name), order[i]->offset));
+  return order;
+}
+
+std::string described(const GgufTensor& tensor) {
+  return fmt::format("\"{}\" ({} {})", printable_name(tensor.name), tensor.type->name,
+                     to_string(tensor.shape));
+}
+
+// Where the data begins and ends, and to what its tensors are aligned.
+struct DataRange {
+  uint64_t begin, end, alignment;
+};
+
+// Tensors follow one another with nothing but padding between them and at the end: bytes that
+// belong to none mean that a type or a shape is not the one that was written.
+void check_layout(const GgufHeader& header, const DataRange& data, const Cursor& in) {
+  uint64_t end = data.begin;  // of the padding of `last`
+  const GgufTensor* last = nullptr;
+  for (const GgufTensor* tensor : by_offset(header)) {
+    if (last != nullptr && tensor->offset < last->offset + last->bytes) {
+      in.fail(fmt::format("tensors \"{}\" and \"{}\" overlap at byte {}",
+                          printable_name(last->name), printable_name(tensor->name),
+                          tensor->offset));
+    }
+    if (tensor->offset != end) {
+      in.fail(
+          fmt::format("a hole of {} bytes: tensor {} begins at byte {}, expected {}, where {} ends",
+                      tensor->offset - end, described(*tensor), tensor->offset, end,
+                      last == nullptr ? std::string("the header") : described(*last)));
+    }
+    last = tensor;
+    end = aligned(tensor->offset + tensor->bytes, data.alignment);
+  }
+  if (data.end > end) {
+    in.fail(fmt::format("{} after the last tensor{}: expected a file of {} bytes, found {}",
+                        counted(data.end - end, "byte"),
+                        last == nullptr ? std::string() : ", " + described(*last), end, data.end));
   }
 }
 
-}  // namespace
-
-GgufHeader parse_gguf(std::span<const std::byte> file, std::string_view where) {
+GgufHeader parse(std::span<const std::byte> file, std::string_view where) {
   Cursor in(file, where);
   GgufHeader header;
   read_version(in, header);
@@ -366,9 +404,20 @@ GgufHeader parse_gguf(std::span<const std::byte> file, std::string_view where) {
     }
   }
   in.name({});
-  place(header, read_alignment(header, in), file.size(), in);
-  check_overlap(header, in);
+  const uint64_t alignment = read_alignment(header, in);
+  const uint64_t data = place(header, alignment, file.size(), in);
+  check_layout(header, {data, file.size(), alignment}, in);
   return header;
+}
+
+}  // namespace
+
+GgufHeader parse_gguf(std::span<const std::byte> file, std::string_view where) {
+  try {
+    return parse(file, where);
+  } catch (const Error& error) {
+    throw error.or_hint(kGgufHint);
+  }
 }
 
 }  // namespace octet

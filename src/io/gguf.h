@@ -44,9 +44,14 @@ struct GgufHeader {
   std::vector<GgufTensor> tensors;  // in the order of the file
 };
 
+// The next step after an error that has none of its own.
+inline constexpr std::string_view kGgufHint =
+    "the file is damaged, or not what current tools write: download it again, or convert the model "
+    "again with a current llama.cpp";
+
 // Reads and checks a whole file: lengths, counts, names given once, known types, whole blocks,
-// alignment, no two tensors on the same bytes. Throws BadInput with `where` naming the value or
-// tensor.
+// alignment, tensors one after the other with nothing but padding between and behind them. Throws
+// BadInput with `where` naming the value or tensor.
 GgufHeader parse_gguf(std::span<const std::byte> file, std::string_view where);
 
 // A mapped file with typed reading of its values; move-only.
@@ -81,7 +86,7 @@ class GgufFile {
   const GgufNumbers* find_numbers(std::string_view key) const;
 
   // Throws BadInput "FILE: WHAT".
-  [[noreturn]] void fail(std::string_view what, std::string_view hint = {}) const;
+  [[noreturn]] void fail(std::string_view what, std::string_view hint = kGgufHint) const;
 
  private:
   GgufFile(std::filesystem::path path, MappedFile map, GgufHeader header);

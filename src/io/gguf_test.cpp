@@ -177,9 +177,73 @@ TEST(Gguf, RefusesOffsetsOutsideUnalignedOrOverlapping) {
   EXPECT_THAT(refusal(file.bytes()), HasSubstr("\"tb\": is truncated"));
 }
 
+TEST(Gguf, RefusesHolesBetweenTensorsAndBytesBehindThem) {
+  TinyGguf file;
+  file.set_tensor("ta", {2, 32}, 1, std::string(128, 'x'));
+  file.set_tensor("tb", {2, 32}, 1, std::string(128, 'x'));
+  const uint64_t data = file.bytes().size() - 256;
+  parse_gguf(bytes_of(file.bytes()), "f");
+  // Half-precision numbers that are called four-bit ones: 36 bytes, 64 with padding.
+  file.set_tensor("ta", {2, 32}, 2, std::string(128, 'x'));
+  EXPECT_THAT(refusal(file.bytes()),
+              HasSubstr(fmt::format("a hole of 64 bytes: tensor \"tb\" (F16 [2, 32]) begins at "
+                                    "byte {}, expected {}, where \"ta\" (Q4_0 [2, 32]) ends",
+                                    data + 128, data + 64)));
+  file.set_tensor("ta", {2, 32}, 1, std::string(128, 'x'));
+  file.set_tensor("tb", {2, 32}, 2, std::string(128, 'x'));
+  EXPECT_THAT(refusal(file.bytes()),
+              HasSubstr(fmt::format("64 bytes after the last tensor, \"tb\" (Q4_0 [2, 32]): "
+                                    "expected a file of {} bytes, found {}",
+                                    data + 192, data + 256)));
+  TinyGguf late;
+  late.set_zeros("ta", {8});
+  late.set_offset("ta", 32);
+  const std::string moved = late.bytes() + std::string(32, '\0');
+  EXPECT_THAT(refusal(moved),
+              HasSubstr(fmt::format("a hole of 32 bytes: tensor \"ta\" (F32 [8]) begins at byte "
+                                    "{}, expected {}, where the header ends",
+                                    moved.size() - 32, moved.size() - 64)));
+  EXPECT_THAT(refusal(TinyGguf().bytes() + "x"), HasSubstr("1 byte after the last tensor:"));
+}
+
+TEST(Gguf, TakesTensorsInAnyOrderOfOffsets) {
+  TinyGguf file;
+  file.set_zeros("ta", {8});
+  file.set_zeros("tb", {8});
+  file.set_offset("ta", 32);
+  file.set_offset("tb", 0);
+  const std::string text = file.bytes();
+  const GgufHeader header = parse_gguf(bytes_of(text), "f");
+  EXPECT_EQ(header.tensors[0].offset, header.tensors[1].offset + 32);
+}
+
+TEST(Gguf, GivesEveryRefusalANextStep) {
+  TinyGguf file;
+  file.set_text("key", "value");
+  file.set_bool("flag", true);
+  file.set_zeros("ta", {2, 32});
+  file.set_zeros("tb", {3});
+  const std::string whole = file.bytes();
+  int refused = 0;
+  for (size_t at = 0; at < whole.size() - 384; ++at) {
+    for (const char other : {'\0', '\1', '\x7F', '\xFF'}) {
+      std::string spoilt = whole;
+      spoilt[at] = other;
+      try {
+        parse_gguf(bytes_of(spoilt), "f");
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::BadInput);
+        EXPECT_FALSE(error.hint().empty()) << error.message();
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
 TEST(Gguf, TakesAnAlignmentAndRefusesAnAbsurdOne) {
   TinyGguf file;
-  file.set_integer("general.alignment", 8);
+  file.set_alignment(8);
   file.set_zeros("t", {4});
   EXPECT_EQ(parse_gguf(bytes_of(file.bytes()), "f").tensors[0].offset % 8, 0U);
   for (const uint32_t alignment : {0U, 7U, 1U << 24}) {
