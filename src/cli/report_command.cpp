@@ -60,7 +60,7 @@ const CommandSpec kSpec{
                        .letter = 'o',
                        .kind = FlagKind::Path,
                        .metavar = "FILE",
-                       .help = "write to this file",
+                       .help = "write to this file; - is the standard output",
                        .default_text = "the standard output"},
                       {.name = "skip-verify", .help = "do not run octet verify for it"},
                       revision_flag()},
@@ -172,7 +172,7 @@ int run(const ParsedArgs& args, const Console& console) {
   describe_model(args, device, report);
   const char* home = std::getenv("HOME");
   const std::string text = report_text(report, home == nullptr ? "" : home);
-  if (const auto out = args.text("out")) {
+  if (const auto out = args.text("out"); out && *out != "-") {
     replace_file(*out, text);
     console.say(fmt::format("wrote {}", *out));
   } else {

@@ -47,6 +47,14 @@ TEST_F(ReportCommand, HoldsPlanProbeVerifyAndEnvironment) {
   EXPECT_THAT(report["problems"], IsEmpty());
 }
 
+TEST_F(ReportCommand, ADashIsTheStandardOutput) {
+  write_small_model(model());
+  const Ran ran = run_octet({"report", model(), "--out", "-", "--skip-verify"});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(json_of(ran.out)["octet_report"], 1);
+  EXPECT_FALSE(fs::exists("-"));
+}
+
 TEST_F(ReportCommand, HasNoSecretsAndNoHomeFolder) {
   const fs::path home = folder_.path() / "ann";
   const std::string inside = (home / "models" / "m").string();
