@@ -244,16 +244,20 @@ class LayerRun {
         const auto at = static_cast<size_t>(row * count + i);
         const int64_t n = sample[static_cast<size_t>(i)];
         compare_value({m, row, n}, y[static_cast<size_t>(row * problem_.n + n)], exact.y[at],
-                      exact.magnitude[at], chain);
+                      bound(chain, exact.magnitude[at]) + exact.underflow[at]);
       }
     }
+  }
+
+  static double bound(int64_t chain, double magnitude) {
+    return std::min(probable_bound(chain, magnitude), worst_bound(chain, magnitude));
   }
 
   struct Place {
     int64_t m, row, n;
   };
 
-  void compare_value(Place place, double got, double exact, double magnitude, int64_t chain) {
+  void compare_value(Place place, double got, double exact, double bound) {
     ++check_.values;
     if (!std::isfinite(exact)) {
       if (std::isnan(exact) ? !std::isnan(got) : got != exact) {
@@ -262,7 +266,6 @@ class LayerRun {
       return;
     }
     const double error = std::fabs(got - exact);
-    const double bound = std::min(probable_bound(chain, magnitude), worst_bound(chain, magnitude));
     check_.signal += exact * exact;
     check_.noise += std::isfinite(error) ? error * error : exact * exact;
     const double ratio = error == 0 ? 0 : error / bound;

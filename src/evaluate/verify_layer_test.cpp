@@ -165,6 +165,25 @@ TEST_F(LayerCheckTest, AWrongCodeOfTheInputIsTheQuantizersFault) {
   EXPECT_THAT(wrong.failure, IsEmpty());  // the linear kernel was right on what it got
 }
 
+TEST_F(LayerCheckTest, LostSubnormalsAreNoFaultAndAnyOtherValueStillIs) {
+  for (const float tiny : {1e-38F, 1e-42F}) {  // of normal numbers only the first
+    scales_[5] = 0.001F * tiny;                // outputs near 1e-40
+    const auto flushed = [](const LinearArgs& args) {
+      for (int64_t m = 0; m < args.m; ++m) args.y[m * args.y_stride + 5] = 0;
+    };
+    const LayerCheck right = with_fault(flushed);
+    EXPECT_THAT(right.failure, IsEmpty());
+    EXPECT_LT(right.worst, 1);
+    const LayerCheck wrong = with_fault([&](const LinearArgs& args) {
+      flushed(args);
+      args.y[6] *= 1.0001F;
+    });
+    EXPECT_THAT(wrong.failure, HasSubstr("y[0, 6]"));
+    const LayerCheck grown = with_fault([](const LinearArgs& args) { args.y[5] = 1e-20F; });
+    EXPECT_THAT(grown.failure, HasSubstr("y[0, 5]"));
+  }
+}
+
 TEST_F(LayerCheckTest, NaNWeightsAreNotTheKernelsFault) {
   codes_[3 * kK + 1] = 0x7F;
   EXPECT_THAT(check(linear_kernel("cpu.linear.w8a8.f8.ref")).failure, IsEmpty());

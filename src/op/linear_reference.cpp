@@ -13,30 +13,43 @@ namespace {
 // Tokens summed side by side: chains of additions that do not wait for each other.
 constexpr int64_t kTokens = 4;
 
-// Element (row, col) of x as it counts: decoded, times its scale.
-double input_value(const ConstTensorView& x, const LinearProblem& problem, const float* scales,
-                   int64_t row, int64_t col) {
-  double value = element(x, row * x.row_stride + col);
-  if (problem.activation) {
-    const ScaleTile& tile = problem.activation->tile;
-    const bool one = tile.granularity() == Granularity::Tensor;
-    value *= scales[one ? 0 : row * tile.tile_cols(problem.k) + tile.tile_col(col)];
-  }
-  return value;
+constexpr double kSmallestNormal = 0x1p-126;
+
+// What a stored value and its scale weigh in LinearReference::underflow.
+double weighed(double value, double scale) {
+  return (1 + std::fabs(value)) * (1 + std::fabs(scale));
 }
 
-std::vector<double> input_values(const LinearProblem& problem, const LinearInput& x, int64_t m) {
+// The scale of element (row, col) of x; 1 without one.
+double input_scale(const LinearProblem& problem, const float* scales, int64_t row, int64_t col) {
+  if (!problem.activation) return 1;
+  const ScaleTile& tile = problem.activation->tile;
+  const bool one = tile.granularity() == Granularity::Tensor;
+  return scales[one ? 0 : row * tile.tile_cols(problem.k) + tile.tile_col(col)];
+}
+
+// x as it counts, decoded and times its scales, [m, K]; and the largest weighed() of each token.
+struct Inputs {
+  std::vector<double> values, weight;
+};
+
+Inputs input_values(const LinearProblem& problem, const LinearInput& x, int64_t m) {
   const DType dtype = problem.activation ? problem.activation->dtype : problem.input;
   const ConstTensorView view{static_cast<const std::byte*>(x.data), dtype, Shape{m, problem.k},
                              x.row_stride};
-  std::vector<double> values(static_cast<size_t>(m * problem.k));
+  Inputs inputs;
+  inputs.values.reserve(static_cast<size_t>(m * problem.k));
   for (int64_t row = 0; row < m; ++row) {
+    double largest = 0;
     for (int64_t col = 0; col < problem.k; ++col) {
-      values[static_cast<size_t>(row * problem.k + col)] =
-          input_value(view, problem, x.scales, row, col);
+      const double value = element(view, row * view.row_stride + col);
+      const double scale = input_scale(problem, x.scales, row, col);
+      largest = std::max(largest, weighed(value, scale));
+      inputs.values.push_back(value * scale);
     }
+    inputs.weight.push_back(largest);
   }
-  return values;
+  return inputs;
 }
 
 // First column behind the tile that holds column `col`.
@@ -45,14 +58,18 @@ int64_t tile_end(const ScaleTile& tile, int64_t col, int64_t k) {
                              : std::min(k, (tile.tile_col(col) + 1) * tile.cols - tile.first_col);
 }
 
-void decode_row(const QuantView& weight, int64_t row, std::vector<double>& out) {
+// Row `row` of W to `out`. Returns the sum of weighed() over it.
+double decode_row(const QuantView& weight, int64_t row, std::vector<double>& out) {
   const int64_t k = weight.k();
+  double sum = 0;
   const int64_t first = row * weight.codes.row_stride;
   if (!is_f8(weight.spec.dtype)) {
     for (int64_t col = 0; col < k; ++col) {
-      out[static_cast<size_t>(col)] = element(weight.codes, first + col);
+      const double value = element(weight.codes, first + col);
+      sum += weighed(value, 1);
+      out[static_cast<size_t>(col)] = value;
     }
-    return;
+    return sum;
   }
   const ScaleTile& tile = weight.spec.tile;
   const std::array<float, 256>& table = f8_table(weight.spec.dtype);
@@ -62,10 +79,12 @@ void decode_row(const QuantView& weight, int64_t row, std::vector<double>& out) 
     const double scale = element(
         weight.scales, tile.tile_row(row) * weight.scales.row_stride + tile.tile_col(begin));
     for (int64_t col = begin; col < end; ++col) {
+      sum += weighed(table[codes[col]], scale);
       out[static_cast<size_t>(col)] = table[codes[col]] * scale;
     }
     begin = end;
   }
+  return sum;
 }
 
 // Sums of up to kTokens tokens at x, K apart, with one row of W; each in order of K from `bias` on.
@@ -101,25 +120,28 @@ void dot(const double* x, int64_t tokens, const std::vector<double>& w, double b
 LinearReference linear_reference(const QuantView& weight, const LinearProblem& problem,
                                  const LinearInput& x, int64_t m, std::span<const int64_t> outputs,
                                  ThreadPool& pool) {
-  const std::vector<double> values = input_values(problem, x, m);
+  const Inputs inputs = input_values(problem, x, m);
   const auto count = static_cast<int64_t>(outputs.size());
   LinearReference result;
   result.y.resize(static_cast<size_t>(m * count));
   result.magnitude.resize(result.y.size());
+  result.underflow.resize(result.y.size());
   pool.parallel_for(count, 8, [&](int64_t begin, int64_t end) {
     std::vector<double> w(static_cast<size_t>(weight.k()));
     std::array<double, kTokens> y{}, magnitude{};
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = outputs[static_cast<size_t>(i)];
-      decode_row(weight, row, w);
+      const double sum = decode_row(weight, row, w);
       const double bias = weight.has_bias ? element(weight.bias, row) : 0.0;
       for (int64_t first = 0; first < m; first += kTokens) {
         const int64_t tokens = std::min(kTokens, m - first);
-        dot(values.data() + first * weight.k(), tokens, w, bias, y.data(), magnitude.data());
+        dot(inputs.values.data() + first * weight.k(), tokens, w, bias, y.data(), magnitude.data());
         for (int64_t t = 0; t < tokens; ++t) {
           const auto at = static_cast<size_t>((first + t) * count + i);
           result.y[at] = y[static_cast<size_t>(t)];
           result.magnitude[at] = magnitude[static_cast<size_t>(t)];
+          const double input = inputs.weight[static_cast<size_t>(first + t)];
+          result.underflow[at] = kSmallestNormal * (2 * input * sum + 1);
         }
       }
     }

@@ -12,9 +12,18 @@
 namespace octet {
 
 // Exact outputs, [m, outputs] row-major: y, and the sum of the magnitudes of the terms of each.
+//
+// `underflow` is what float32 may lose besides roundings. Below f = 2^-126 digits are lost or the
+// value counts as zero: an error of at most f each time, whose effect on y is f times the factors
+// that are multiplied in later. A term is c d s t with the input c, its scale s, the weight d and
+// its scale t, multiplied in any order; so an operand or partial product that is lost costs f times
+// a product of some of the other factors, and each addition f times some of s and t. Over all of
+// them that is at most 2 f (1 + |c|)(1 + s)(1 + |d|)(1 + t) for each k, with f for y itself:
+//   underflow = 2 f * max over k of (1 + |c|)(1 + s) * sum over k of (1 + |d|)(1 + t) + f
 struct LinearReference {
   std::vector<double> y;
   std::vector<double> magnitude;
+  std::vector<double> underflow;
 };
 
 // Outputs `outputs` (rows of W) of the first `m` tokens, every product and sum in float64. `x` is

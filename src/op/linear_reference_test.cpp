@@ -41,6 +41,9 @@ TEST(LinearReference, IsTheFormulaWithScalesAndBias) {
   // Rows of W: {1, 2, 3*2}, {4, 5, 6*2}, {7*4, 8*4, 9*8}.
   EXPECT_THAT(r.y, ElementsAre(59.5, 118, 816));
   EXPECT_THAT(r.magnitude, ElementsAre(63.5, 130, 880));
+  // Of x (1 + 10) * 2; of W the sums of (1 + |code|)(1 + scale).
+  EXPECT_THAT(r.underflow, ElementsAre((2 * 22 * 22 + 1) * 0x1p-126, (2 * 22 * 43 + 1) * 0x1p-126,
+                                       (2 * 22 * 175 + 1) * 0x1p-126));
 }
 
 TEST(LinearReference, GivesTheOutputsAskedForOfEveryToken) {

@@ -51,6 +51,36 @@ TEST_F(Verify, TheKernelsOfEveryFormAreRight) {
   }
 }
 
+TEST_F(Verify, SubnormalWeightsAndScalesAreNoFaultOfAKernel) {
+  TinyModel tiny;
+  tiny.quant = tiny_plain(DType::F32);
+  TinyCheckpoint plain = tiny_model(tiny);
+  const std::string name = "model.layers.0.mlp.up_proj.weight";
+  std::vector<float> values;
+  for (const double value : plain.values(name)) {
+    const bool first_row = values.size() < static_cast<size_t>(tiny.hidden);
+    values.push_back(static_cast<float>(value * (first_row ? 1e-38 : 1)));
+  }
+  plain.remove(name);
+  plain.add_values(name, DType::F32, Shape{tiny.intermediate, tiny.hidden}, values);
+  plain.write(model());
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    runs({"verify", model(), "--max-isa", isa}, 0);
+  }
+  for (const float scale : {1e-40F, 2e-38F}) {
+    fs::remove_all(model());
+    tiny.quant = tiny_fp8_static();
+    TinyCheckpoint fp8 = tiny_model(tiny);
+    const std::string input = "model.layers.0.mlp.up_proj.input_scale";
+    fp8.remove(input);
+    fp8.add_values(input, DType::F32, Shape{1}, std::span(&scale, 1));
+    fp8.write(model());
+    for (const char* isa : {"baseline", "avx2", "avx512"}) {
+      runs({"verify", model(), "--max-isa", isa}, 0);
+    }
+  }
+}
+
 TEST_F(Verify, TheJsonSaysWhatWasRunAndHowNearItCame) {
   write_small_model(model());
   const json result = json::parse(runs({"verify", model(), "--json"}, 0).out);
