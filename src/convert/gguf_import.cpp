@@ -21,6 +21,9 @@ using Json = nlohmann::ordered_json;
 // Elements converted at a time: 2 MiB of bf16.
 constexpr int64_t kChunkElements = 1 << 20;
 
+constexpr std::string_view kOtherModelHint =
+    "a model of this form cannot be imported; get the model as safetensors, or choose another";
+
 // Row of the file that becomes row `row` of the checkpoint. The file has the two halves of a head
 // interleaved, (0, half, 1, half + 1, ...); the checkpoint has them one after the other.
 int64_t source_row(int64_t row, int64_t rows, int64_t heads) {
@@ -189,7 +192,13 @@ class Importer {
 
 ImportSummary import_gguf(const ImportJob& job,
                           const std::function<void(ImportProgress)>& progress) {
-  return Importer(job, progress).run();
+  try {
+    return Importer(job, progress).run();
+  } catch (const Error& error) {
+    if (error.code() == Code::BadInput) throw error.or_hint(kGgufHint);
+    if (error.code() == Code::CannotRun) throw error.or_hint(kOtherModelHint);
+    throw;
+  }
 }
 
 }  // namespace octet

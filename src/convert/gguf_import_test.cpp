@@ -1,5 +1,6 @@
 #include "convert/gguf_import.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/mapped_file.h"
@@ -59,6 +60,7 @@ class GgufImport : public testing::Test {
     } catch (const Error& error) {
       said = fmt::format("{} {}", exit_status(error.code()), error.message());
       EXPECT_THAT(error.message(), HasSubstr(gguf().string()));
+      EXPECT_FALSE(error.hint().empty()) << said;
     }
     fs::remove(gguf());
     EXPECT_THAT(names_in(folder_.path()), IsEmpty()) << said;
@@ -185,6 +187,31 @@ TEST_F(GgufImport, RefusesArchitecturesItDoesNotKnow) {
               HasSubstr("has no value general.architecture"));
 }
 
+TEST_F(GgufImport, RefusesFilesThatAreNoModels) {
+  EXPECT_THAT(
+      refusal([](TinyGguf& f) { f.set_text("general.type", "adapter"); }),
+      HasSubstr("3 " + gguf().string() + ": general.type is \"adapter\", expected \"model\""));
+  TinyGguf file = tiny_gguf();
+  file.set_text("general.type", "model");
+  EXPECT_EQ(import(file).files, 1);
+}
+
+TEST_F(GgufImport, NotesATokenizerWithoutTypesOfTokens) {
+  TinyGguf file = tiny_gguf();
+  file.remove("tokenizer.ggml.token_type");
+  EXPECT_THAT(import(file).notes,
+              ElementsAre(HasSubstr("tokenizer.ggml.token_type is absent: no token is special")));
+}
+
+TEST_F(GgufImport, NotesAChatTemplateThatDoesNotCompile) {
+  TinyGguf file = tiny_gguf();
+  file.set_text("tokenizer.chat_template", "{{ messages[0].content }}");
+  file.set_text("tokenizer.chat_template.tool_use", "{% if %}");
+  EXPECT_THAT(import(file).notes,
+              ElementsAre(AllOf(HasSubstr("tokenizer.chat_template.tool_use cannot be used: "),
+                                HasSubstr("conversations do not"))));
+}
+
 TEST_F(GgufImport, RefusesWhatTheArchitectureDoesNotCompute) {
   EXPECT_THAT(
       refusal([](TinyGguf& f) { f.set_integer("llama.expert_count", 8); }),
@@ -225,7 +252,11 @@ TEST_F(GgufImport, RefusesMissingAndAbsurdNumbers) {
               HasSubstr("heads of 1 elements cannot be rotated in pairs"));
   EXPECT_THAT(
       refusal([](TinyGguf& f) { f.set_number("llama.attention.layer_norm_rms_epsilon", 0); }),
-      HasSubstr("expected numbers over 0"));
+      HasSubstr("llama.attention.layer_norm_rms_epsilon is 0, expected a number over 0"));
+  for (const float base : {0.0F, -1.0F, 1e-40F}) {
+    EXPECT_THAT(refusal([&](TinyGguf& f) { f.set_number("llama.rope.freq_base", base); }),
+                HasSubstr("llama.rope.freq_base is "));
+  }
   EXPECT_THAT(refusal([](TinyGguf& f) { f.set_text("llama.context_length", "long"); }),
               HasSubstr("llama.context_length is of another type, expected a whole number"));
   EXPECT_THAT(refusal([](TinyGguf& f) { f.set_integer("llama.vocab_size", 9); }),
@@ -300,6 +331,9 @@ TEST_F(GgufRope, WritesEveryScalingItKnows) {
               f.set_number("llama.rope.scaling.factor", 2);
             }),
             json::parse(R"({"rope_type":"linear","factor":2.0})"));
+  EXPECT_EQ(scaling([](TinyGguf& f) { f.set_number("llama.rope.scaling.factor", 2); }),
+            json::parse(R"({"rope_type":"linear","factor":2.0})"));
+  EXPECT_EQ(scaling([](TinyGguf& f) { f.set_number("llama.rope.scaling.factor", 1); }), nullptr);
   EXPECT_EQ(scaling([](TinyGguf& f) {
               f.set_text("llama.rope.scaling.type", "yarn");
               f.set_number("llama.rope.scaling.factor", 4);
@@ -314,6 +348,16 @@ TEST_F(GgufRope, WritesEveryScalingItKnows) {
               f.set_tensor("rope_freqs.weight", {16}, 0, ones);
             }),
             nullptr);
+}
+
+TEST_F(GgufRope, MultipliesYarnsAttentionFactorByTheOneOfTheFile) {
+  const json found = scaling([](TinyGguf& f) {
+    f.set_text("llama.rope.scaling.type", "yarn");
+    f.set_number("llama.rope.scaling.factor", 4);
+    f.set_integer("llama.rope.scaling.original_context_length", 64);
+    f.set_number("llama.rope.scaling.attn_factor", 0.5F);
+  });
+  EXPECT_DOUBLE_EQ(found["attention_factor"].get<double>(), 0.5 * (1 + 0.1 * std::log(4.0)));
 }
 
 TEST_F(GgufRope, RefusesEveryOther) {
@@ -332,7 +376,28 @@ TEST_F(GgufRope, RefusesEveryOther) {
                 f.set_text("llama.rope.scaling.type", "yarn");
                 f.set_number("llama.rope.scaling.attn_factor", 2);
               }),
+              HasSubstr("has no value llama.rope.scaling.factor"));
+  EXPECT_THAT(refusal([](TinyGguf& f) {
+                f.set_number("llama.rope.scaling.factor", 2);
+                f.set_number("llama.rope.scaling.attn_factor", 2);
+              }),
               HasSubstr("llama.rope.scaling.attn_factor is 2, only 1 is known"));
+  EXPECT_THAT(refusal([](TinyGguf& f) {
+                f.set_text("llama.rope.scaling.type", "yarn");
+                f.set_number("llama.rope.scaling.yarn_attn_factor", 2);
+              }),
+              HasSubstr("llama.rope.scaling.yarn_attn_factor is 2, only 1 is known"));
+  EXPECT_THAT(refusal([](TinyGguf& f) { f.set_number("llama.rope.scaling.yarn_ext_factor", 1); }),
+              HasSubstr("llama.rope.scaling.yarn_ext_factor is 1, only 0 is known"));
+  for (const float factor : {0.0F, 1e-40F}) {
+    EXPECT_THAT(refusal([&](TinyGguf& f) { f.set_number("llama.rope.scaling.factor", factor); }),
+                HasSubstr("llama.rope.scaling.factor is "));
+  }
+  EXPECT_THAT(refusal([](TinyGguf& f) {
+                f.set_number("llama.rope.scaling.factor", 2);
+                f.set_zeros("rope_freqs.weight", {16});
+              }),
+              HasSubstr("frequencies are scaled by 2 and there is a tensor rope_freqs.weight"));
   EXPECT_THAT(refusal([](TinyGguf& f) {
                 f.set_text("llama.rope.scaling.type", "yarn");
                 f.set_number("llama.rope.scaling.yarn_log_multiplier", 0.1F);

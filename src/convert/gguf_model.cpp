@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -97,6 +98,19 @@ std::optional<std::string> not_neutral(const GgufValue& value, double neutral) {
   return number == neutral ? std::nullopt : std::optional(fmt::format("{}", number));
 }
 
+// Adapters, projectors and importance matrices have the form of models, and their architecture.
+void check_type(const GgufFile& file) {
+  constexpr std::string_view kKey = "general.type";
+  const std::string_view type = file.find_text(kKey).value_or("model");
+  if (type == "model") return;
+  throw_error(Code::CannotRun,
+              fmt::format("{}: {} is \"{}\", expected \"model\"", file.path().string(), kKey,
+                          printable_name(type)),
+              type == "adapter" ? "name the model, or one that the adapter was merged into: "
+                                  "llama-export-lora makes it"
+                                : "name the file of the model itself");
+}
+
 void check_foreign(const GgufFile& file, const GgufFamily& family) {
   for (const ForeignValue& foreign : kForeign) {
     const std::string key = fmt::format("{}.{}", family.name, foreign.key);
@@ -163,13 +177,9 @@ void read_dims(const GgufFile& file, GgufModel& model) {
   if (model.head_dim % 2 != 0) {
     file.fail(fmt::format("heads of {} elements cannot be rotated in pairs", model.head_dim));
   }
-  model.rms_epsilon = file.number(key("attention.layer_norm_rms_epsilon"));
-  model.rope_theta = file.find_number(key("rope.freq_base")).value_or(10000);
-  if (!(model.rms_epsilon > 0) || !(model.rope_theta > 0)) {
-    file.fail(fmt::format("{} is {} and {} is {}, expected numbers over 0",
-                          key("attention.layer_norm_rms_epsilon"), model.rms_epsilon,
-                          key("rope.freq_base"), model.rope_theta));
-  }
+  model.rms_epsilon = gguf_positive(file, key("attention.layer_norm_rms_epsilon"));
+  const std::string base = key("rope.freq_base");
+  model.rope_theta = file.has(base) ? gguf_positive(file, base) : 10000;
 }
 
 // Extents of a tensor by the numbers of the model.
@@ -365,8 +375,17 @@ double decimal_of_f32(double value) {
 
 }  // namespace
 
+double gguf_positive(const GgufFile& file, const std::string& key) {
+  const double value = file.number(key);
+  if (!(value > 0) || !std::isnormal(static_cast<float>(value))) {
+    file.fail(fmt::format("{} is {}, expected a number over 0 that float32 holds", key, value));
+  }
+  return value;
+}
+
 GgufModel read_gguf_model(const GgufFile& file) {
   GgufModel model;
+  check_type(file);
   model.family = &family_of(file);
   check_foreign(file, *model.family);
   read_dims(file, model);

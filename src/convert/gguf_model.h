@@ -45,6 +45,10 @@ struct GgufModel {
 // CannotRun for an architecture that is not known or computes what Octet does not.
 GgufModel read_gguf_model(const GgufFile& file);
 
+// A value that must be there and be a number over 0 that float32 holds without loss of digits.
+// Throws BadInput naming it.
+double gguf_positive(const GgufFile& file, const std::string& key);
+
 // "rope_scaling" of config.json: null, or an object of llama3, linear or yarn. Llama 3.1's is not
 // in the values but in a tensor of factors, from which it is derived and then proven equal. Throws
 // CannotRun for what is none of these.

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "convert/gguf_model.h"
 
 namespace octet {
@@ -69,30 +70,54 @@ Json llama3_scaling(const GgufFile& file, const GgufModel& model, const GgufTens
           {"rope_type", "llama3"}};
 }
 
-double positive(const GgufFile& file, const std::string& key) {
-  const double value = file.number(key);
-  if (!(value > 0)) file.fail(fmt::format("{} is {}, expected a number over 0", key, value));
-  return value;
-}
-
-Json yarn_scaling(const GgufFile& file, const std::string& prefix) {
-  for (const std::string_view name : {"attn_factor", "yarn_attn_factor", "yarn_ext_factor"}) {
+// The attention factors other than 1 that a file gives have a place in yarn only.
+void check_attention(const GgufFile& file, const std::string& prefix, bool yarn) {
+  for (const std::string_view name : {"attn_factor", "yarn_attn_factor"}) {
+    if (yarn && name == "attn_factor") continue;
     const std::string key = prefix + std::string(name);
     const double value = file.find_number(key).value_or(1);
     if (value != 1) refuse(file, fmt::format("{} is {}, only 1 is known", key, value));
   }
+  // llama.cpp takes 1 for yarn and 0 for the others where the value is absent or below 0.
+  const std::string key = prefix + "yarn_ext_factor";
+  const double expected = yarn ? 1 : 0;
+  const double value = file.find_number(key).value_or(expected);
+  if (value != expected && value >= 0) {
+    refuse(file, fmt::format("{} is {}, only {} is known", key, value, expected));
+  }
+}
+
+Json yarn_scaling(const GgufFile& file, const std::string& prefix) {
   if (file.has(prefix + "yarn_log_multiplier")) {
     refuse(file, prefix + "yarn_log_multiplier is not known for this architecture");
   }
+  const double factor = gguf_positive(file, prefix + "factor");
   Json scaling{{"rope_type", "yarn"},
-               {"factor", positive(file, prefix + "factor")},
+               {"factor", factor},
                {"original_max_position_embeddings",
                 file.integer(prefix + "original_context_length", 1, int64_t{1} << 30)}};
   for (const std::string_view beta : {"beta_fast", "beta_slow"}) {
     const std::string key = fmt::format("{}yarn_{}", prefix, beta);
-    if (file.has(key)) scaling[std::string(beta)] = positive(file, key);
+    if (file.has(key)) scaling[std::string(beta)] = gguf_positive(file, key);
+  }
+  if (const std::string key = prefix + "attn_factor"; file.has(key)) {
+    // llama.cpp multiplies yarn's own factor by it (llama-context.cpp, yarn_attn_factor); that of
+    // config.json replaces it.
+    const double given = gguf_positive(file, key);
+    if (given != 1)
+      scaling["attention_factor"] = given * (0.1 * std::log(std::max(factor, 1.0)) + 1);
   }
   return scaling;
+}
+
+// The factor of linear scaling, under its name or the old one; 1 without either.
+double linear_factor(const GgufFile& file, const std::string& rope) {
+  for (const std::string_view name : {"scaling.factor", "scale_linear"}) {
+    if (const std::string key = rope + std::string(name); file.has(key)) {
+      return gguf_positive(file, key);
+    }
+  }
+  return 1;
 }
 
 }  // namespace
@@ -100,22 +125,29 @@ Json yarn_scaling(const GgufFile& file, const std::string& prefix) {
 Json gguf_rope_scaling(const GgufFile& file, const GgufModel& model) {
   const std::string rope = fmt::format("{}.rope.", model.family->name);
   const std::string prefix = rope + "scaling.";
-  const std::string_view type = file.find_text(prefix + "type").value_or("none");
-  const GgufTensor* factors = file.find(kFactors);
-  if (factors != nullptr) {
-    if (type != "none") {
-      refuse(file, fmt::format("{}type is {} and there is a tensor {}", prefix, type, kFactors));
+  // llama.cpp scales linearly unless the file says otherwise (llama-model.cpp, load_hparams).
+  const auto given = file.find_text(prefix + "type");
+  const std::string_view type = given.value_or("linear");
+  if (type != "none" && type != "linear" && type != "yarn") {
+    refuse(file, fmt::format("{}type is \"{}\"", prefix, printable_name(type)));
+  }
+  check_attention(file, prefix, type == "yarn");
+  const double linear = type == "linear" ? linear_factor(file, rope) : 1;
+  if (const GgufTensor* factors = file.find(kFactors)) {
+    if (type == "yarn") {
+      refuse(file, fmt::format("{}type is yarn and there is a tensor {}", prefix, kFactors));
+    }
+    if (linear != 1) {
+      refuse(file, fmt::format("frequencies are scaled by {} and there is a tensor {}", linear,
+                               kFactors));
     }
     return llama3_scaling(file, model, *factors);
   }
-  if (type == "linear") {
-    return {{"rope_type", "linear"}, {"factor", positive(file, prefix + "factor")}};
-  }
   if (type == "yarn") return yarn_scaling(file, prefix);
-  if (type != "none") refuse(file, fmt::format("{}type is \"{}\"", prefix, type));
-  const double linear = file.find_number(rope + "scale_linear").value_or(1);
+  if (given == "linear" && !file.has(prefix + "factor") && !file.has(rope + "scale_linear")) {
+    file.fail(fmt::format("has no value {}factor", prefix));
+  }
   if (linear == 1) return nullptr;
-  if (!(linear > 0)) file.fail(fmt::format("{}scale_linear is {}", rope, linear));
   return {{"rope_type", "linear"}, {"factor", linear}};
 }
 

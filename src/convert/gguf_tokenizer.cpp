@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "text/chat_template.h"
 #include "text/utf8.h"
 
 namespace octet {
@@ -303,9 +304,20 @@ Components read_components(const GgufFile& file, const Vocabulary& vocabulary,
               "known: gpt2 (byte-level BPE), llama (SentencePiece BPE)");
 }
 
+// Why a chat template does not compile; nothing when it does.
+std::optional<std::string> template_problem(std::string_view source) {
+  try {
+    ChatTemplate::from_source(source);
+  } catch (const Error& error) {
+    if (error.code() != Code::BadInput) throw;
+    return error.message();
+  }
+  return std::nullopt;
+}
+
 // One template as a string, several as a list of name and template: as tokenizer_config.json has
 // them; null for none.
-Json chat_templates(const GgufFile& file) {
+Json chat_templates(const GgufFile& file, std::vector<std::string>& notes) {
   constexpr std::string_view kKey = "tokenizer.chat_template";
   Json list = Json::array();
   for (const std::string_view name : file.keys()) {
@@ -313,6 +325,10 @@ Json chat_templates(const GgufFile& file) {
     const std::string_view text = *file.find_text(name);
     check_utf8(file, name, name);
     check_utf8(file, name, text);
+    if (const auto wrong = template_problem(text)) {
+      notes.push_back(fmt::format("{} cannot be used: {}; completions work, conversations do not",
+                                  printable_name(name), *wrong));
+    }
     list.push_back(
         {{"name", name == kKey ? "default" : name.substr(kKey.size() + 1)}, {"template", text}});
   }
@@ -337,6 +353,11 @@ GgufTokenizer read_gguf_tokenizer(const GgufFile& file, int64_t rows, int64_t co
   const Vocabulary vocabulary(file, rows);
   GgufTokenizer result;
   Components parts = read_components(file, vocabulary, result.notes);
+  if (!file.has(key("token_type"))) {
+    result.notes.push_back(fmt::format(
+        "{} is absent: no token is special or added, their texts are cut like any other",
+        key("token_type")));
+  }
   const bool add_bos = file.find_bool(key("add_bos_token")).value_or(parts.add_bos);
   const bool add_eos = file.find_bool(key("add_eos_token")).value_or(false);
   const Json added = added_tokens(vocabulary);
@@ -368,7 +389,7 @@ GgufTokenizer read_gguf_tokenizer(const GgufFile& file, int64_t rows, int64_t co
       config[field] = vocabulary.token(static_cast<size_t>(*id));
     }
   }
-  Json templates = chat_templates(file);
+  Json templates = chat_templates(file, result.notes);
   if (!templates.is_null()) config["chat_template"] = std::move(templates);
   config["clean_up_tokenization_spaces"] = false;
   config["model_max_length"] = context;
