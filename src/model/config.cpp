@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "model/config_reader.h"
 
 namespace octet {
@@ -39,21 +40,25 @@ int64_t int_in_range(const Json& value, std::string_view key, int64_t min, int64
   return number;
 }
 
-double number(const Json& object, std::string_view key, std::optional<double> fallback) {
+// `parent` is the path of `object` in config.json, with its slash, for messages.
+double number(const Json& object, std::string_view key, std::optional<double> fallback,
+              std::string_view parent = "") {
   const Json* value = find(object, key);
+  const std::string path = fmt::format("{}{}", parent, key);
   if (value == nullptr) {
     if (fallback) return *fallback;
-    bad_field(key, "a number", nullptr);
+    bad_field(path, "a number", nullptr);
   }
-  if (!value->is_number()) bad_field(key, "a number", value);
+  if (!value->is_number()) bad_field(path, "a number", value);
   const double result = value->get<double>();
-  if (!(result > -1e30 && result < 1e30)) bad_field(key, "a finite number", value);
+  if (!(result > -1e30 && result < 1e30)) bad_field(path, "a finite number", value);
   return result;
 }
 
-double positive(const Json& object, std::string_view key, std::optional<double> fallback) {
-  const double value = number(object, key, fallback);
-  if (value <= 0) bad_field(key, "a number over 0", find(object, key));
+double positive(const Json& object, std::string_view key, std::optional<double> fallback,
+                std::string_view parent = "") {
+  const double value = number(object, key, fallback, parent);
+  if (value <= 0) bad_field(fmt::format("{}{}", parent, key), "a number over 0", find(object, key));
   return value;
 }
 
@@ -90,51 +95,111 @@ constexpr RopeName kRopeNames[] = {
     {"longrope", RopeKind::LongRope}, {"su", RopeKind::LongRope},
 };
 
-RopeKind rope_kind(const Json& scaling) {
-  const Json* type = find(scaling, "rope_type");
-  if (type == nullptr) type = find(scaling, "type");
+// rope_scaling or rope_parameters, and its path in config.json for messages.
+struct RopeField {
+  const Json& value;
+  std::string parent;  // "rope_scaling/"
+
+  const Json* find_key(std::string_view key) const { return find(value, key); }
+  double number_of(std::string_view key, std::optional<double> fallback) const {
+    return number(value, key, fallback, parent);
+  }
+  double positive_of(std::string_view key, std::optional<double> fallback) const {
+    return positive(value, key, fallback, parent);
+  }
+  [[noreturn]] void bad(std::string_view key, std::string_view expected) const {
+    bad_field(fmt::format("{}{}", parent, key), expected, find(value, key));
+  }
+};
+
+// transformers 5 writes rope_parameters, older ones rope_scaling. Which of two would count depends
+// on its version.
+RopeField rope_field(const Json& config) {
+  static const Json kNone = Json::object();
+  const Json* parameters = find(config, "rope_parameters");
+  const Json* scaling = find(config, "rope_scaling");
+  if (parameters != nullptr && scaling != nullptr && *parameters != *scaling) {
+    throw_error(Code::BadInput,
+                fmt::format("config.json: /rope_scaling {} contradicts /rope_parameters {}",
+                            scaling->dump(), parameters->dump()),
+                "leave one of them out");
+  }
+  const Json* found = parameters != nullptr ? parameters : scaling;
+  const char* name = parameters != nullptr ? "rope_parameters" : "rope_scaling";
+  if (found == nullptr) return {kNone, "rope_scaling/"};
+  if (!found->is_object()) bad_field(name, "an object", found);
+  return {*found, fmt::format("{}/", name)};
+}
+
+RopeKind rope_kind(const RopeField& field) {
+  const Json* type = field.find_key("rope_type");
+  const Json* older = field.find_key("type");
+  // Qwen2-VL's writer says both, and means the default by "mrope".
+  if (type != nullptr && older != nullptr && *type != *older && *older != "mrope")
+    field.bad("type", fmt::format("the same as rope_type {}", type->dump()));
+  const char* key = type != nullptr ? "rope_type" : "type";
+  if (type == nullptr) type = older;
   if (type == nullptr) return RopeKind::Default;
-  if (!type->is_string()) bad_field("rope_scaling/rope_type", "a name", type);
+  if (!type->is_string()) field.bad(key, "a name");
   const auto& word = type->get_ref<const std::string&>();
   for (const RopeName& known : kRopeNames) {
     if (word == known.word) return known.kind;
   }
   throw_error(Code::CannotRun,
-              fmt::format("config.json: /rope_scaling/rope_type: \"{}\" is not computed", word),
+              fmt::format("config.json: /{}{}: \"{}\" is not computed", field.parent, key, word),
               "known: default, linear, dynamic, llama3, yarn, longrope");
 }
 
 // LongRoPE's divisors, one per rotated pair.
-std::vector<double> read_factors(const Json& scaling, std::string_view key, int64_t pairs) {
-  const std::string path = fmt::format("rope_scaling/{}", key);
-  const Json* list = find(scaling, key);
+std::vector<double> read_factors(const RopeField& field, std::string_view key, int64_t pairs) {
+  const Json* list = field.find_key(key);
   if (list == nullptr || !list->is_array() || static_cast<int64_t>(list->size()) != pairs)
-    bad_field(path, fmt::format("a list of {} numbers", pairs), list);
+    field.bad(key, fmt::format("a list of {} numbers", pairs));
   std::vector<double> factors;
   for (const Json& factor : *list) {
-    if (!factor.is_number() || !(factor.get<double>() > 0))
-      bad_field(path, "numbers over 0", &factor);
+    if (!factor.is_number() || !(factor.get<double>() > 0)) field.bad(key, "numbers over 0");
     factors.push_back(factor.get<double>());
   }
   return factors;
 }
 
 // Factor of cos and sin of LongRoPE (arXiv 2402.13753, as Phi-3 uses it).
-double longrope_attention_factor(const Json& scaling, const RopeConfig& rope,
+double longrope_attention_factor(const RopeField& field, const RopeConfig& rope,
                                  int64_t max_position) {
-  if (find(scaling, "attention_factor") != nullptr) return number(scaling, "attention_factor", 1);
+  if (field.find_key("attention_factor") != nullptr) return field.number_of("attention_factor", 1);
   const double stretch =
-      number(scaling, "factor", static_cast<double>(max_position) / rope.original_max_position);
+      field.number_of("factor", static_cast<double>(max_position) / rope.original_max_position);
   if (stretch <= 1) return 1;
   return std::sqrt(1 + std::log(stretch) / std::log(rope.original_max_position));
 }
 
-void read_longrope(const Json& scaling, const ModelDims& dims, RopeConfig& rope) {
-  rope.short_factor = read_factors(scaling, "short_factor", dims.rotary_dim / 2);
-  rope.long_factor = read_factors(scaling, "long_factor", dims.rotary_dim / 2);
-  if (rope.original_max_position <= 1)
-    bad_field("original_max_position_embeddings", "more than 1", nullptr);
-  rope.attention_factor = longrope_attention_factor(scaling, rope, dims.max_position);
+void read_longrope(const RopeField& field, const ModelDims& dims, RopeConfig& rope) {
+  rope.short_factor = read_factors(field, "short_factor", dims.rotary_dim / 2);
+  rope.long_factor = read_factors(field, "long_factor", dims.rotary_dim / 2);
+  if (rope.original_max_position <= 1) field.bad("original_max_position_embeddings", "more than 1");
+  rope.attention_factor = longrope_attention_factor(field, rope, dims.max_position);
+}
+
+constexpr std::string_view kRopeKeys[] = {
+    "rope_type",        "type",           "rope_theta",       "factor",
+    "low_freq_factor",  "mscale_all_dim", "high_freq_factor", "original_max_position_embeddings",
+    "beta_fast",        "beta_slow",      "truncate",         "attention_factor",
+    "mscale",           "short_factor",   "long_factor",      "partial_rotary_factor",
+    "mrope_section",    "finetuned",      "short_mscale",     "long_mscale",
+    "mrope_interleaved"};
+
+// A misspelt key would leave its default in force without a word.
+void note_unknown_rope_keys(const Json& config, std::vector<std::string>& notes) {
+  const RopeField field = rope_field(config);
+  for (const auto& [key, value] : field.value.items()) {
+    if (std::find(std::begin(kRopeKeys), std::end(kRopeKeys), key) != std::end(kRopeKeys)) continue;
+    notes.push_back(
+        fmt::format("config.json: /{}{} is not understood", field.parent, printable_name(key)));
+  }
+  const bool scaled = field.find_key("factor") != nullptr;
+  if (scaled && field.find_key("rope_type") == nullptr && field.find_key("type") == nullptr)
+    notes.push_back(
+        fmt::format("config.json: /{}factor has no effect without a rope_type", field.parent));
 }
 
 // The part of a head that is rotated. transformers' models of most families rotate all of it
@@ -142,52 +207,35 @@ void read_longrope(const Json& scaling, const ModelDims& dims, RopeConfig& rope)
 double rotary_factor(const Json& config, const DecoderDefaults& defaults,
                      std::vector<std::string>& notes) {
   double factor = number(config, "partial_rotary_factor", defaults.rotary_factor);
-  if (const Json* rope = find(config, "rope_parameters"))
-    factor = number(*rope, "partial_rotary_factor", factor);
+  factor = rope_field(config).number_of("partial_rotary_factor", factor);
   if (defaults.rotates_part || factor == 1) return factor;
   notes.emplace_back(
       "config.json: /partial_rotary_factor has no effect: this family rotates whole heads");
   return 1;
 }
 
-// transformers 5 writes rope_parameters, older ones rope_scaling. Which of two would count depends
-// on its version.
-void refuse_two_ropes(const Json& config) {
-  const Json* parameters = find(config, "rope_parameters");
-  const Json* scaling = find(config, "rope_scaling");
-  if (parameters == nullptr || scaling == nullptr || *parameters == *scaling) return;
-  throw_error(Code::BadInput,
-              fmt::format("config.json: /rope_scaling {} contradicts /rope_parameters {}",
-                          scaling->dump(), parameters->dump()),
-              "leave one of them out");
-}
-
 // One set of parameters for sliding and one for full attention.
-void refuse_layered_rope(const Json& scaling) {
-  for (const auto& [key, value] : scaling.items()) {
+void refuse_layered_rope(const RopeField& field) {
+  for (const auto& [key, value] : field.value.items()) {
     if (!key.ends_with("_attention") || !value.is_object()) continue;
-    throw_error(Code::CannotRun,
-                fmt::format("config.json: /rope_parameters/{}: rotations that differ by layer type "
-                            "are not computed",
-                            key),
-                "known: one set of parameters for all layers");
+    throw_error(
+        Code::CannotRun,
+        fmt::format("config.json: /{}{}: rotations that differ by layer type are not computed",
+                    field.parent, key),
+        "known: one set of parameters for all layers");
   }
 }
 
 // Factor of cos and sin of YaRN (arXiv 2309.00071, section 3.4), as transformers derives it from
 // the optional fields.
-double yarn_attention_factor(const Json& scaling, double factor) {
-  if (find(scaling, "attention_factor") != nullptr) return number(scaling, "attention_factor", 1);
+double yarn_attention_factor(const RopeField& field, double factor) {
+  if (field.find_key("attention_factor") != nullptr) return field.number_of("attention_factor", 1);
   const auto mscale = [&](double scale, double weight) {
     return scale <= 1 ? 1.0 : 0.1 * weight * std::log(scale) + 1.0;
   };
-  const Json* m = find(scaling, "mscale");
-  const Json* all = find(scaling, "mscale_all_dim");
-  if (m != nullptr && all != nullptr && number(scaling, "mscale", 0) != 0 &&
-      number(scaling, "mscale_all_dim", 0) != 0) {
-    return mscale(factor, number(scaling, "mscale", 1)) /
-           mscale(factor, number(scaling, "mscale_all_dim", 1));
-  }
+  const double m = field.number_of("mscale", 0);
+  const double all = field.number_of("mscale_all_dim", 0);
+  if (m != 0 && all != 0) return mscale(factor, m) / mscale(factor, all);
   return mscale(factor, 1);
 }
 
@@ -346,47 +394,39 @@ bool optional_bool(const Json& config, std::string_view key, bool fallback) {
 }
 
 RopeConfig read_rope(const Json& config, const ModelDims& dims) {
-  refuse_two_ropes(config);
+  const RopeField field = rope_field(config);
+  refuse_layered_rope(field);
   RopeConfig rope;
-  const Json* scaling = find(config, "rope_parameters");
-  if (scaling == nullptr) scaling = find(config, "rope_scaling");
-  static const Json kNone = Json::object();
-  if (scaling == nullptr) scaling = &kNone;
-  if (!scaling->is_object()) bad_field("rope_scaling", "an object", scaling);
-  refuse_layered_rope(*scaling);
-  rope.theta = positive(config, "rope_theta", 10000);
-  rope.theta = positive(*scaling, "rope_theta", rope.theta);
-  rope.kind = rope_kind(*scaling);
+  rope.theta = field.positive_of("rope_theta", positive(config, "rope_theta", 10000));
+  rope.kind = rope_kind(field);
   if (rope.kind == RopeKind::Default) return rope;
-  if (rope.kind != RopeKind::LongRope) rope.factor = positive(*scaling, "factor", std::nullopt);
+  if (rope.kind != RopeKind::LongRope) rope.factor = field.positive_of("factor", std::nullopt);
   if (rope.kind == RopeKind::Linear) return rope;
   if (rope.kind == RopeKind::Dynamic) {
     // transformers measures the growth from max_position_embeddings, whatever the original was.
     rope.original_max_position = static_cast<double>(dims.max_position);
-    if (rope.factor < 1) bad_field("rope_scaling/factor", "1 or more", find(*scaling, "factor"));
+    if (rope.factor < 1) field.bad("factor", "1 or more");
     if (dims.rotary_dim <= 2) bad_field("head_dim", "more than one rotated pair", nullptr);
     return rope;
   }
-  rope.original_max_position = positive(
-      *scaling, "original_max_position_embeddings",
+  rope.original_max_position = field.positive_of(
+      "original_max_position_embeddings",
       number(config, "original_max_position_embeddings", static_cast<double>(dims.max_position)));
   if (rope.kind == RopeKind::LongRope) {
-    read_longrope(*scaling, dims, rope);
+    read_longrope(field, dims, rope);
     return rope;
   }
   if (rope.kind == RopeKind::Llama3) {
-    rope.low_freq_factor = positive(*scaling, "low_freq_factor", std::nullopt);
-    rope.high_freq_factor = positive(*scaling, "high_freq_factor", std::nullopt);
-    if (rope.high_freq_factor <= rope.low_freq_factor) {
-      bad_field("rope_scaling/high_freq_factor", "more than low_freq_factor",
-                find(*scaling, "high_freq_factor"));
-    }
+    rope.low_freq_factor = field.positive_of("low_freq_factor", std::nullopt);
+    rope.high_freq_factor = field.positive_of("high_freq_factor", std::nullopt);
+    if (rope.high_freq_factor <= rope.low_freq_factor)
+      field.bad("high_freq_factor", "more than low_freq_factor");
     return rope;
   }
-  rope.beta_fast = positive(*scaling, "beta_fast", 32);
-  rope.beta_slow = positive(*scaling, "beta_slow", 1);
-  rope.truncate = optional_bool(*scaling, "truncate", true);
-  rope.attention_factor = yarn_attention_factor(*scaling, rope.factor);
+  rope.beta_fast = field.positive_of("beta_fast", 32);
+  rope.beta_slow = field.positive_of("beta_slow", 1);
+  rope.truncate = optional_bool(field.value, "truncate", true);
+  rope.attention_factor = yarn_attention_factor(field, rope.factor);
   return rope;
 }
 
@@ -452,6 +492,7 @@ ModelConfig read_decoder_config(const Json& config, const DecoderDefaults& defau
                 "known: silu");
   }
   model.rope = read_rope(config, d);
+  note_unknown_rope_keys(config, model.notes);
   model.mlp = read_mlp(config, d.intermediate);
   model.tied_embeddings = optional_bool(config, "tie_word_embeddings", false);
   model.windows = std::vector<int64_t>(static_cast<size_t>(d.layers), 0);

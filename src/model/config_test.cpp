@@ -166,6 +166,25 @@ TEST(ReadConfig, TwoContradictingRopesAreRefused) {
   EXPECT_EQ(read_config(config).rope.factor, 2);
 }
 
+TEST(ReadConfig, FieldsOfARopeAreNamedByTheirPath) {
+  json config = sound();
+  config["rope_parameters"] = {{"rope_type", "linear"}};
+  EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("/rope_parameters/factor"));
+  config.erase("rope_parameters");
+  config["rope_scaling"] = {{"rope_type", "llama3"}, {"factor", 2.0}};
+  EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("/rope_scaling/low_freq_factor"));
+  config["rope_scaling"] = {{"rope_type", "linear"}, {"type", "yarn"}, {"factor", 2.0}};
+  EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("/rope_scaling/type"));
+}
+
+TEST(ReadConfig, KeysOfARopeThatSayNothingAreNoted) {
+  json config = sound();
+  config["rope_scaling"] = {{"factor", 4.0}, {"beta_quick", 32}};
+  EXPECT_THAT(read_config(config).notes,
+              ::testing::IsSupersetOf({HasSubstr("/rope_scaling/beta_quick is not understood"),
+                                       HasSubstr("/rope_scaling/factor has no effect")}));
+}
+
 TEST(ReadConfig, APartialRotationOfAFamilyWithoutOneHasNoEffectAndSaysSo) {
   json config = sound();
   config["partial_rotary_factor"] = 0.5;
