@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string_view>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -20,12 +22,42 @@
 namespace octet {
 namespace {
 
+// What to do about an error of open(), stat(), mmap() or read().
+std::string_view next_step(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+      return "check the spelling of the path";
+    case ELOOP:
+      return "its symbolic links lead in a circle: name the file that they were to lead to";
+    case ENOMEM:
+      return "free memory, or raise the limit of address space (ulimit -v)";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files (ulimit -n)";
+    case EACCES:
+    case EPERM:
+      return "check the permissions of the file and of its folder";
+    default:
+      return "check the disk, and the permissions of the file and of its folder";
+  }
+}
+
 [[noreturn]] void throw_errno(const std::filesystem::path& path, std::string_view verb, int error) {
-  const bool absent = error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG;
+  const bool absent =
+      error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG || error == ELOOP;
+  std::error_code no_link;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
+  if (error == ENOENT && !no_link) {
+    throw_error(Code::BadInput,
+                fmt::format("cannot {} {}: it is a link to {}, which is not there", verb,
+                            path.string(), printable_name(target.string())),
+                "restore what the link leads to, or download the file again");
+  }
   throw_error(absent ? Code::BadInput : Code::Environment,
               fmt::format("cannot {} {}: {}", verb, path.string(), std::strerror(error)),
-              absent ? "check the spelling of the path"
-                     : "check the permissions of the file and of its folder, and the disk");
+              std::string(next_step(error)));
 }
 
 // A descriptor of a regular file and its size. The stat comes first: opening a pipe would block.

@@ -1,6 +1,7 @@
 #include "base/mapped_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,15 @@ class MappedFileTest : public testing::Test {
 
   fs::path dir_;
 };
+
+std::string said(const auto& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return fmt::format("{} {}; {}", exit_status(e.code()), e.message(), e.hint());
+  }
+  return "nothing was thrown";
+}
 
 Code code_of(const auto& call) {
   try {
@@ -70,6 +80,32 @@ TEST_F(MappedFileTest, MovesItsMapping) {
 
 TEST_F(MappedFileTest, AnAbsentFileIsBadInput) {
   EXPECT_EQ(code_of([&] { MappedFile map(dir_ / "absent"); }), Code::BadInput);
+}
+
+TEST_F(MappedFileTest, ALinkThatLeadsNowhereOrInACircleIsNamedAsSuch) {
+  fs::create_symlink("gone", dir_ / "link");
+  EXPECT_EQ(said([&] { MappedFile map(dir_ / "link"); }),
+            fmt::format("2 cannot open {}: it is a link to gone, which is not there; restore what "
+                        "the link leads to, or download the file again",
+                        (dir_ / "link").string()));
+  fs::create_symlink("circle", dir_ / "circle");
+  const std::string circle = said([&] { MappedFile map(dir_ / "circle"); });
+  EXPECT_TRUE(circle.starts_with("2 cannot open ")) << circle;
+  EXPECT_NE(circle.find("its symbolic links lead in a circle"), std::string::npos) << circle;
+}
+
+TEST_F(MappedFileTest, AFileThatDoesNotFitTheAddressSpaceAsksForMemory) {
+  const fs::path path = file("x");
+  fs::resize_file(path, uintmax_t{1} << 30);  // sparse
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit less{rlim_t{1} << 30, before.rlim_max};
+  if (::setrlimit(RLIMIT_AS, &less) != 0) GTEST_SKIP() << "the limit cannot be set";
+  const std::string message = said([&] { MappedFile map(path); });
+  ::setrlimit(RLIMIT_AS, &before);
+  EXPECT_TRUE(message.starts_with("4 cannot map ")) << message;
+  EXPECT_NE(message.find("; free memory, or raise the limit of address space"), std::string::npos)
+      << message;
 }
 
 TEST_F(MappedFileTest, AFolderOrAPipeIsBadInputAndDoesNotBlock) {

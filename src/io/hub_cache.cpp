@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <system_error>
 #include <vector>
 
@@ -278,6 +279,27 @@ std::string download_command(std::string_view repo, std::span<const std::string>
 std::string fetch_hint(const HubOrigin& origin, std::span<const std::string> files) {
   return fmt::format("fetch with `{}`{}", download_command(origin.repo, files, origin.commit),
                      unfinished_note(origin.repository));
+}
+
+std::string refetch_hint(const fs::path& file, std::string_view otherwise) {
+  const auto origin = hub_origin(file.parent_path());
+  if (!origin) return std::string(otherwise);
+  const std::array files{file.filename().string()};
+  // Without --force-download a blob that is there counts as whole.
+  return fmt::format("the file is damaged or cut short: fetch it again with `{} --force-download`",
+                     download_command(origin->repo, files, origin->commit));
+}
+
+void check_fetched(const fs::path& file) {
+  std::error_code unreadable;
+  if (fs::exists(file, unreadable)) return;
+  const auto origin = hub_origin(file.parent_path());
+  if (!origin) return;
+  const std::array files{file.filename().string()};
+  throw_error(Code::BadInput,
+              fmt::format("{} is not there{}", file.string(),
+                          fs::is_symlink(file, unreadable) ? ": its blob was removed" : ""),
+              fetch_hint(*origin, files));
 }
 
 std::string model_name(const fs::path& dir) {

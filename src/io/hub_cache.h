@@ -53,6 +53,14 @@ std::string download_command(std::string_view repo, std::span<const std::string>
 // finished.
 std::string fetch_hint(const HubOrigin& origin, std::span<const std::string> files);
 
+// What to do about a file that is damaged: the command that fetches it anew where it lies in a
+// snapshot, else `otherwise`.
+std::string refetch_hint(const std::filesystem::path& file, std::string_view otherwise = {});
+
+// Throws BadInput with the command that fetches `file` when it lies in a snapshot and is not there,
+// or its blob is not.
+void check_fetched(const std::filesystem::path& file);
+
 // How a model is called in messages and plans: "org/name" for a snapshot, else the folder's name.
 std::string model_name(const std::filesystem::path& dir);
 

@@ -240,6 +240,73 @@ TEST_F(HubCacheTest, NamesAMissingConfigAndMissingWeights) {
               AllOf(HasSubstr("org/name has none to fetch"), Not(HasSubstr("hf download"))));
 }
 
+TEST_F(HubCacheTest, FetchesWhatALinkOfTheSnapshotNoLongerLeadsTo) {
+  for (const char* name : {"model.safetensors", "config.json", "tokenizer_config.json"}) {
+    fs::remove_all(root());
+    add_model();
+    add_ref("main", kCommit);
+    if (!fs::exists(snapshot() / name)) {
+      fs::create_symlink("../../blobs/none", snapshot() / name);
+    } else {
+      fs::remove(repository() / "blobs" / ("etag-" + std::string(name)));
+    }
+    const std::string command =
+        fmt::format("`hf download org/name {} --revision {}`", name, kCommit);
+    EXPECT_THAT(said([&] { Checkpoint::open(resolve("org/name")); }),
+                AllOf(HasSubstr(name), HasSubstr(command)));
+    const std::string file = (snapshot() / name).string();
+    EXPECT_THAT(said([&] { Checkpoint::open(resolve(file)); }), HasSubstr(command));
+    EXPECT_THAT(said([&] { check_fetched(file); }),
+                AllOf(HasSubstr(file + " is not there: its blob was removed"), HasSubstr(command)));
+  }
+}
+
+TEST_F(HubCacheTest, FetchesEveryNumberedShardWhoseBlobIsGone) {
+  add_model(3);
+  add_ref("main", kCommit);
+  fs::remove(snapshot() / "model.safetensors.index.json");
+  for (const char* name : {"etag-model-00001-of-00003", "etag-model-00003-of-00003"}) {
+    fs::remove(repository() / "blobs" / (std::string(name) + ".safetensors"));
+  }
+  EXPECT_THAT(said([&] { Checkpoint::open(resolve("org/name")); }),
+              AllOf(HasSubstr("holds 2 links to what is not there: model-00001-of-00003"),
+                    HasSubstr("`hf download org/name model-00001-of-00003.safetensors "
+                              "model-00003-of-00003.safetensors --revision " +
+                              kCommit + "`")));
+}
+
+TEST_F(HubCacheTest, FetchesATruncatedBlobAnew) {
+  const auto cut = [&](const std::string& name, uintmax_t to) {
+    fs::remove_all(root());
+    add_model(2);
+    add_ref("main", kCommit);
+    fs::resize_file(repository() / "blobs" / ("etag-" + name), to);
+    EXPECT_THAT(said([&] { Checkpoint::open(resolve("org/name")); }),
+                HasSubstr("`hf download org/name " + name + " --revision " + kCommit +
+                          " --force-download`"))
+        << to;
+  };
+  const std::string shard = "model-00001-of-00002.safetensors";
+  for (const uintmax_t to : {0, 20, 200}) cut(shard, to);
+  cut("config.json", 1);
+  cut("model.safetensors.index.json", 5);
+  EXPECT_EQ(refetch_hint("x/model.safetensors", "otherwise"), "otherwise");
+}
+
+TEST_F(HubCacheTest, NamesALinkThatLeadsNowhereOutsideTheCacheToo) {
+  TinyCheckpoint model(1);
+  model.add_normal("t", DType::BF16, {4, 4}, 1);
+  const fs::path dir = folder_.path() / "plain";
+  model.write(dir, 1);
+  fs::create_symlink("gone", dir / "generation_config.json");
+  EXPECT_THAT(said([&] { Checkpoint::open(dir); }),
+              AllOf(HasSubstr("holds 1 link to what is not there: generation_config.json"),
+                    HasSubstr("restore what they lead to")));
+  fs::create_symlink("circle", folder_.path() / "circle");
+  EXPECT_THAT(said([&] { Checkpoint::open(folder_.path() / "circle"); }),
+              HasSubstr("its symbolic links lead in a circle"));
+}
+
 TEST_F(HubCacheTest, QuotesWhatAShellWouldRead) {
   const std::array<std::string, 2> files{"a b.safetensors", "it's;rm"};
   EXPECT_EQ(download_command("org/name", files, "main"),

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "io/hub_cache.h"
 
 namespace octet {
 namespace {
@@ -15,6 +16,7 @@ constexpr int kMaxDepth = 64;
 }  // namespace
 
 nlohmann::json read_json_object(const std::filesystem::path& path) {
+  check_fetched(path);
   const std::string text = read_text_file(path, kMaxBytes);
   const auto limit_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     if (depth > kMaxDepth) {
@@ -32,7 +34,8 @@ nlohmann::json read_json_object(const std::filesystem::path& path) {
     if (const size_t end = what.find("] "); end != std::string_view::npos) {
       what.remove_prefix(end + 2);
     }
-    throw_error(Code::BadInput, fmt::format("{} is not JSON: {}", path.string(), what));
+    throw_error(Code::BadInput, fmt::format("{} is not JSON: {}", path.string(), what),
+                refetch_hint(path));
   }
   if (!value.is_object()) {
     throw_error(Code::BadInput, fmt::format("{} holds a JSON {}, expected an object", path.string(),

@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/plural.h"
 #include "base/printable.h"
 #include "io/hub_cache.h"
 
@@ -94,6 +96,30 @@ std::string missing_hint(const fs::path& dir, std::span<const std::string> files
   return origin ? fetch_hint(*origin, files) : std::string(otherwise);
 }
 
+// Throws when files that `dir` lists are links to what is not there: blobs of the Hugging Face
+// cache that were removed, for the most part.
+void check_links(const fs::path& dir, const std::vector<std::string>& names) {
+  std::vector<std::string> dangling;
+  for (const std::string& name : names) {
+    std::error_code error;
+    if (!fs::exists(dir / name, error) && fs::is_symlink(dir / name, error)) {
+      dangling.push_back(name);
+    }
+  }
+  if (dangling.empty()) return;
+  throw_error(Code::BadInput,
+              fmt::format("{} holds {} to what is not there: {}", dir.string(),
+                          counted(dangling.size(), "link"), some_of(dangling)),
+              missing_hint(dir, dangling, "restore what they lead to, or download them again"));
+}
+
+// The files beside the weights that Octet reads where they are there: that a link to one leads
+// nowhere must not read as its absence.
+constexpr std::array kReadWhenThere{"config.json",           "generation_config.json",
+                                    "hf_quant_config.json",  "tokenizer.json",
+                                    "tokenizer_config.json", "special_tokens_map.json",
+                                    "chat_template.jinja",   "chat_template.json"};
+
 // The numbers of a set of shards that are not there, as file names; at most `limit` of them.
 std::vector<std::string> missing_shards(const std::string& stem, int count,
                                         const std::set<int>& numbers, size_t limit) {
@@ -143,7 +169,8 @@ void read_index(ModelFiles& files) {
   const simdjson::error_code error = parser.parse(text).get(root);
   if (error != simdjson::SUCCESS) {
     throw_error(Code::BadInput,
-                fmt::format("{} is not JSON: {}", where, simdjson::error_message(error)));
+                fmt::format("{} is not JSON: {}", where, simdjson::error_message(error)),
+                refetch_hint(files.index));
   }
   if (root["weight_map"].get(map) != simdjson::SUCCESS) {
     throw_error(Code::BadInput, fmt::format("{} has no object weight_map", where));
@@ -224,15 +251,19 @@ void find_in_folder(ModelFiles& files) {
   const std::string main_index = "model" + std::string(kIndexSuffix);
   std::set<std::string> used;
   if (has(listing.indexes, main_index) || listing.indexes.size() == 1) {
-    files.index = files.dir / (has(listing.indexes, main_index) ? main_index : listing.indexes[0]);
+    const std::string index = has(listing.indexes, main_index) ? main_index : listing.indexes[0];
+    check_links(files.dir, {index});
+    files.index = files.dir / index;
     read_index(files);
     for (const fs::path& shard : files.shards) used.insert(shard.filename().string());
   } else if (has(listing.weights, std::string(kWeights))) {
+    check_links(files.dir, {std::string(kWeights)});
     files.shards.push_back(files.dir / kWeights);
     used.insert(std::string(kWeights));
   } else {
     if (listing.weights.empty()) throw_no_weights(files.dir, listing);
     check_numbering(files.dir, listing.weights);
+    check_links(files.dir, listing.weights);
     for (const std::string& name : listing.weights) {
       files.shards.push_back(files.dir / name);
       used.insert(name);
@@ -255,7 +286,12 @@ ModelFiles find_model_files(const fs::path& model) {
   ModelFiles files;
   std::error_code error;
   const fs::file_status status = fs::status(model, error);
+  if (error == std::errc::too_many_symbolic_link_levels) {
+    throw_error(Code::BadInput, fmt::format("model {}: {}", model.string(), error.message()),
+                "its symbolic links lead in a circle: name the folder that they were to lead to");
+  }
   if (!fs::exists(status)) {
+    check_fetched(model);
     throw_error(error && error != std::errc::no_such_file_or_directory &&
                         error != std::errc::not_a_directory
                     ? Code::Environment
@@ -268,6 +304,7 @@ ModelFiles find_model_files(const fs::path& model) {
   if (fs::is_directory(status)) {
     files.dir = model;
     find_in_folder(files);
+    check_links(files.dir, {kReadWhenThere.begin(), kReadWhenThere.end()});
     return files;
   }
   if (model.extension() != ".safetensors") {

@@ -12,6 +12,7 @@
 #include "base/mapped_file.h"
 #include "base/plural.h"
 #include "base/printable.h"
+#include "io/hub_cache.h"
 
 namespace octet {
 namespace {
@@ -33,9 +34,11 @@ struct Place {
   std::string_view tensor;
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw_error(Code::BadInput, tensor.empty() ? fmt::format("{}: {}", file.string(), what)
-                                               : fmt::format("{}: tensor \"{}\": {}", file.string(),
-                                                             printable_name(tensor), what));
+    throw_error(Code::BadInput,
+                tensor.empty() ? fmt::format("{}: {}", file.string(), what)
+                               : fmt::format("{}: tensor \"{}\": {}", file.string(),
+                                             printable_name(tensor), what),
+                refetch_hint(file));
   }
 };
 
@@ -235,6 +238,7 @@ HeaderReader::~HeaderReader() = default;
 
 SafetensorsHeader HeaderReader::read(const std::filesystem::path& file, bool may_be_cut) {
   const Place place{file, {}};
+  check_fetched(file);
   const RandomAccessFile in(file);
   const uint64_t length = header_length(in, place);
   SafetensorsHeader header;
@@ -287,7 +291,7 @@ SafetensorsHeader HeaderReader::read(const std::filesystem::path& file, bool may
     throw_error(Code::BadInput,
                 fmt::format("{} is truncated: expected {} bytes, found {}", file.string(),
                             header.header_bytes + header.data_bytes, in.size()),
-                "download the file again");
+                refetch_hint(file, "download the file again"));
   }
   return header;
 }
