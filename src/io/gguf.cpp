@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/plural.h"
 #include "base/printable.h"
+#include "io/hub_cache.h"
 
 namespace octet {
 namespace {
@@ -58,11 +59,16 @@ class Cursor {
     throw_error(Code::BadInput, fmt::format("{}: {}{}", where_, subject, what), std::move(hint));
   }
 
+  // What to do about a file that is shorter than it says.
+  std::string cut_hint() const {
+    return refetch_hint(where_, "the file is damaged or cut short: download it again");
+  }
+
   std::span<const std::byte> take(uint64_t bytes) {
     if (bytes > left()) {
       fail(fmt::format("is truncated: {} needed at byte {}, the file has {}",
                        counted(bytes, "byte"), at_, file_.size()),
-           "download the file again");
+           cut_hint());
     }
     const auto taken = file_.subspan(at_, bytes);
     at_ += bytes;
@@ -86,7 +92,7 @@ class Cursor {
     const auto n = scalar<uint64_t>();
     if (n > left() / least) {
       fail(fmt::format("states {} {}, which the {} bytes left cannot hold", n, what, left()),
-           "the file is damaged or cut short: download it again");
+           cut_hint());
     }
     return n;
   }
@@ -325,7 +331,7 @@ uint64_t place(GgufHeader& header, uint64_t alignment, uint64_t file_bytes, Curs
                           "bytes, {} of them before the data",
                           tensor.type->name, to_string(tensor.shape), tensor.bytes, tensor.offset,
                           file_bytes, std::min(data, file_bytes)),
-              "download the file again");
+              in.cut_hint());
     }
     tensor.offset += data;
   }
@@ -416,7 +422,7 @@ GgufHeader parse_gguf(std::span<const std::byte> file, std::string_view where) {
   try {
     return parse(file, where);
   } catch (const Error& error) {
-    throw error.or_hint(kGgufHint);
+    throw error.or_hint(refetch_hint(where, kGgufHint));
   }
 }
 

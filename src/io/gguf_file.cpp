@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "io/gguf.h"
+#include "io/hub_cache.h"
 
 namespace octet {
 
@@ -10,6 +11,7 @@ GgufFile::GgufFile(std::filesystem::path path, MappedFile map, GgufHeader header
     : path_(std::move(path)), map_(std::move(map)), header_(std::move(header)) {}
 
 GgufFile GgufFile::open(const std::filesystem::path& path) {
+  check_fetched(path);
   MappedFile map(path);
   GgufHeader header = parse_gguf(map.bytes(), path.string());
   GgufFile file(path, std::move(map), std::move(header));

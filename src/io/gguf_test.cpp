@@ -316,6 +316,31 @@ TEST_F(GgufFileTest, NamesFileKeyAndTypeOfWhatIsWrong) {
   EXPECT_THAT(bad_input([&] { read.number("inf"); }), HasSubstr("expected a finite number"));
 }
 
+TEST_F(GgufFileTest, NamesTheCommandThatFetchesAFileOfTheCache) {
+  namespace fs = std::filesystem;
+  const fs::path repository = path().parent_path() / "models--org--name";
+  const std::string commit(40, 'a');
+  const fs::path file = repository / "snapshots" / commit / "m.gguf";
+  fs::create_directories(file.parent_path());
+  fs::create_directories(repository / "blobs");
+  fs::create_symlink("../../blobs/etag", file);
+  const auto hint = [&] {
+    try {
+      GgufFile::open(file);
+    } catch (const Error& error) {
+      return error.hint();
+    }
+    return std::string("nothing was thrown");
+  };
+  const std::string command = "`hf download org/name m.gguf --revision " + commit;
+  EXPECT_THAT(hint(), HasSubstr(command + "`"));
+  const std::string whole = tiny_gguf().bytes();
+  for (const size_t size : {size_t{0}, size_t{30}, size_t{2000}, whole.size() - 64}) {
+    write_bytes(repository / "blobs" / "etag", whole.substr(0, size));
+    EXPECT_THAT(hint(), HasSubstr(command + " --force-download`")) << size;
+  }
+}
+
 TEST_F(GgufFileTest, RefusesOnePartOfASplitFile) {
   TinyGguf file;
   file.set_raw("split.count", 2, raw<uint16_t>(3));
