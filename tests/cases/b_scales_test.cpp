@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using Rows = std::vector<std::vector<float>>;
 

@@ -63,7 +63,7 @@ TEST(CaseC06, TheScalarChangesTheOutput) {
 }
 
 // gate_proj has N = 384 rows; its scales come in the given number.
-std::string refusal_with_scales(TinyModel model, int64_t count) {
+std::string refusal_with_scales(const TinyModel& model, int64_t count) {
   TinyFolder folder;
   TinyCheckpoint checkpoint = tiny_model(model);
   checkpoint.remove(kScale);

@@ -9,7 +9,6 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 TinyModel tied_model() {
   TinyModel model = m0_channel();

@@ -25,7 +25,7 @@ class Verify : public ::testing::Test {
   std::string model() const { return (folder_.path() / "model").string(); }
   std::string list() const { return (folder_.path() / "bad.json").string(); }
 
-  Ran runs(Words words, int status, const char* program = nullptr) const {
+  Ran runs(const Words& words, int status, const char* program = nullptr) const {
     Ran ran = run_octet(words, {.program = program});
     EXPECT_EQ(ran.status, status) << describe_run(words, ran);
     return ran;
