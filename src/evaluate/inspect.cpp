@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "evaluate/inspect_parts.h"
+#include "io/hub_cache.h"
 
 namespace octet {
 namespace {
@@ -16,6 +17,7 @@ constexpr std::array kRules{
     InspectRule{"shard-broken", Severity::Error, "a file is cut short or its header is damaged"},
     InspectRule{"checkpoint", Severity::Error, "the files cannot be opened as one checkpoint"},
     InspectRule{"config", Severity::Error, "a field of config.json is missing or absurd"},
+    InspectRule{"unsupported", Severity::Error, "Octet cannot run this kind of model"},
     InspectRule{"quantization-config", Severity::Error,
                 "the quantisation config is not one that Octet reads"},
     InspectRule{"tensor-absent", Severity::Error, "the model needs a tensor that no file holds"},
@@ -36,7 +38,11 @@ constexpr std::array kRules{
                 "a scale is subnormal in its dtype and has lost digits"},
     InspectRule{"scale-inverse", Severity::Warning,
                 "the scales look like reciprocals: the weights would be absurdly large"},
+    InspectRule{"scale-one", Severity::Warning,
+                "every scale is 1 while the codes use the full range: none may have been written"},
     InspectRule{"weight-not-finite", Severity::Error, "a weight is NaN or infinite"},
+    InspectRule{"weight-subnormal", Severity::Warning,
+                "over half of a tensor is below 2^-126: kernels may take it for zero"},
     InspectRule{
         "range-unused", Severity::Warning,
         "no code is above a sixteenth of the range: the scale is too large and digits are lost"},
@@ -109,8 +115,7 @@ Inspection inspect(const std::filesystem::path& model, ThreadPool& pool,
   inspect_text(*opened, findings);
   inspect_values(*opened, pool, progress, findings);
   Inspection out;
-  out.model = opened->dir.filename().empty() ? opened->dir.parent_path().filename().string()
-                                             : opened->dir.filename().string();
+  out.model = model_name(opened->dir);
   for (const StoredTensor& tensor : opened->tensors.all()) {
     ++out.tensors;
     out.quantised += is_f8(tensor.dtype) ? 1 : 0;

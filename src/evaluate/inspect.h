@@ -38,7 +38,7 @@ struct Finding {
 };
 
 struct Inspection {
-  std::string model;              // name of the folder
+  std::string model;              // name of the folder, or ORG/NAME in the Hugging Face cache
   int64_t tensors = 0;            // in the files
   int64_t quantised = 0;          // weights of 8-bit floats among them
   uint64_t bytes = 0;             // read

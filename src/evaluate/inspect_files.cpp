@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/plural.h"
 #include "evaluate/inspect_parts.h"
+#include "io/hub_cache.h"
 #include "io/json_file.h"
 
 namespace octet {
@@ -116,8 +117,25 @@ void read_what_is_left(const Error& why, Inspected& model, Findings& out) {
       read_shard(model.dir / file, reader, model, out);
   }
   if (model.tensors.all().empty() && out.empty()) throw why;  // there is nothing to inspect
-  if (out.empty())
-    out.add("checkpoint", model.dir.filename().string(), "", why.message(), why.hint());
+  if (out.empty()) out.add("checkpoint", model_name(model.dir), "", why.message(), why.hint());
+}
+
+void use_checkpoint(Checkpoint checkpoint, Inspected& model) {
+  model.checkpoint = std::move(checkpoint);
+  model.config = std::make_unique<nlohmann::json>(model.checkpoint->config());
+  model.complete = true;
+  add_tensors(*model.checkpoint, model.tensors);
+}
+
+// Opens files that are whole but not as their index says; false when more is wrong.
+bool open_without_index(const fs::path& path, Inspected& model) {
+  try {
+    use_checkpoint(Checkpoint::open(path, false, IndexMismatch::Ignore), model);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != Code::BadInput) throw;
+    return false;  // opening it with its index has said it already
+  }
 }
 
 std::optional<Error> quantization_refusal(const nlohmann::json& config) {
@@ -137,13 +155,13 @@ std::unique_ptr<Inspected> open_for_inspection(const fs::path& path, Findings& o
   const bool folder = fs::is_directory(path, unreadable);
   model->dir = folder ? path : (path.has_parent_path() ? path.parent_path() : fs::path("."));
   try {
-    model->checkpoint = Checkpoint::open(path);
-    model->config = std::make_unique<nlohmann::json>(model->checkpoint->config());
-    model->complete = true;
-    add_tensors(*model->checkpoint, model->tensors);
-    return model;
+    use_checkpoint(Checkpoint::open(path), *model);
   } catch (const Error& error) {
     if (error.code() != Code::BadInput || !folder) throw;
+    if (open_without_index(path, *model)) {
+      out.add("checkpoint", model_name(model->dir), "", error.message(), error.hint());
+      return model;
+    }
     try {
       model->config = std::make_unique<nlohmann::json>(read_json_object(path / "config.json"));
     } catch (const Error&) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/plural.h"
 #include "evaluate/inspect_parts.h"
+#include "io/hub_cache.h"
 #include "io/linear_record.h"
 #include "io/tensor_use.h"
 #include "model/describe.h"
@@ -31,9 +32,9 @@ class Structure {
       check_linear(ref.stored, ref.shape.n, ref.shape.k, ref.part);
     }
     if (!description.experts.empty()) {
-      out_.add("left-out", description.experts.front(), "",
-               fmt::format("{}: their tensors are not looked for",
-                           counted(description.experts.size(), "layer of experts")));
+      out_.add("unsupported", description.experts.front(), "dense layers",
+               counted(description.experts.size(), "layer of experts"),
+               "octet has no kernels for experts; their tensors were not looked for");
       return;
     }
     check_unused(config);
@@ -125,7 +126,7 @@ class Structure {
     const std::string quoted = scale == nullptr ? "" : fmt::format("\"{}\"", scale->name);
     const bool of_scale = scale != nullptr && error.message().find(quoted) != std::string::npos;
     if (of_scale) {
-      out_.add("scale-shape", std::string(scale->name), scale_grid(weight, match),
+      out_.add("scale-shape", std::string(scale->name), expected_scales(weight, match),
                to_string(*scale), error.message());
     } else {
       out_.add("layer", stored, "", error.message(), error.hint());
@@ -137,13 +138,21 @@ class Structure {
   }
   static std::string to_string(const Shape& shape) { return octet::to_string(shape); }
 
-  // The shape that the strategy of `match` asks for.
+  // The scales that the strategy of `match` asks for.
+  static std::string expected_scales(const TensorEntry& weight, const QuantMatch& match) {
+    const bool microscaling = match.quant && match.quant->weight.scale_dtype == DType::F8E8M0;
+    return fmt::format("{} of {}", scale_grid(weight, match),
+                       microscaling ? "f8e8m0 or u8" : "f32, bf16 or f16");
+  }
+
   static std::string scale_grid(const TensorEntry& weight, const QuantMatch& match) {
-    if (match.tensor_or_row || !match.quant) {
-      return fmt::format("1 value, or {} of one for each row", weight.shape[0]);
-    }
+    const int64_t n = weight.shape[0];
+    if (match.tensor_or_row || !match.quant)
+      return fmt::format("one value as [1] or [], or [{}, 1] or [{}] for one per row,", n, n);
     const ScaleTile& tile = match.quant->weight.tile;
-    return fmt::format("[{}, {}] for scales per {}", tile.tile_rows(weight.shape[0]),
+    if (tile.granularity() == Granularity::Tensor) return "one value, as [1] or [],";
+    if (tile.granularity() == Granularity::Row) return fmt::format("[{}, 1] or [{}]", n, n);
+    return fmt::format("[{}, {}] for scales per {}", tile.tile_rows(n),
                        tile.tile_cols(weight.shape[1]), octet::to_string(tile));
   }
 
@@ -170,11 +179,19 @@ class Structure {
   bool broken_ = false;
 };
 
+// True when hidden_act is there and no name: a fault of the file, not a gap of this program.
+bool has_no_activation_name(const nlohmann::json& config) {
+  const auto text = config.find("text_config");
+  const nlohmann::json& part = text != config.end() && text->is_object() ? *text : config;
+  const auto act = part.find("hidden_act");
+  return act != part.end() && !act->is_null() && !act->is_string();
+}
+
 }  // namespace
 
 void inspect_structure(const Inspected& model, Findings& out) {
   if (!model.checkpoint) {
-    out.add("left-out", model.dir.filename().string(), "",
+    out.add("left-out", model_name(model.dir), "",
             "the tensors are not compared with config.json: the files are no whole checkpoint");
     return;
   }
@@ -187,12 +204,9 @@ void inspect_structure(const Inspected& model, Findings& out) {
   try {
     config = model_config(checkpoint);
   } catch (const Error& error) {
-    if (error.code() == Code::BadInput) {
-      out.add("config", "config.json", "", error.message(), error.hint());
-    } else {
-      out.add("left-out", "config.json", "",
-              fmt::format("the tensors are not compared with the model: {}", error.message()));
-    }
+    const bool absurd = error.code() == Code::BadInput || has_no_activation_name(*model.config);
+    out.add(absurd ? "config" : "unsupported", "config.json", "", error.message(), error.hint());
+    out.add("left-out", "config.json", "", "the tensors are not compared with the model");
     structure.check_matrices();
     return;
   }

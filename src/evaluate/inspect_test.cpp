@@ -1,16 +1,13 @@
-// Every rule of inspect() on a tiny checkpoint with that one fault.
-#include "evaluate/inspect.h"
-
+// Rules of inspect() on a config, an index or a text that has that one fault.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <bit>
-#include <cmath>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
-#include "testing/tiny_checkpoint.h"
+#include "evaluate/inspect_fixture.h"
 
 namespace octet {
 namespace {
@@ -21,218 +18,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 namespace fs = std::filesystem;
-
-constexpr const char* kQ = "model.layers.1.self_attn.q_proj";
-const std::string kQWeight = std::string(kQ) + ".weight";
-const std::string kQScale = std::string(kQ) + ".weight_scale";
-
-TinyModel small(LayerQuant quant = tiny_fp8_dynamic()) {
-  TinyModel model;
-  model.hidden = 64;
-  model.intermediate = 96;
-  model.heads = 4;
-  model.head_dim = 16;
-  model.vocab = 400;
-  model.quant = quant;
-  return model;
-}
-
-class InspectTest : public ::testing::Test {
- protected:
-  fs::path model() const { return folder_.path() / "model"; }
-  fs::path file(const char* name) const { return model() / name; }
-
-  static void write_text(const fs::path& path, std::string_view text) {
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    out << text;
-    ASSERT_TRUE(out.flush());
-  }
-
-  void write(const TinyCheckpoint& checkpoint, int shards = 1) const {
-    checkpoint.write(model(), shards);
-    fs::copy_file("testing/data/tokenizers/smollm2/tokenizer.json", file("tokenizer.json"),
-                  fs::copy_options::overwrite_existing);
-    write_text(file("tokenizer_config.json"), R"({"eos_token": "<|im_end|>"})");
-    write_text(file("chat_template.jinja"), "{{ '<|im_start|>' + messages[0]['content'] }}");
-  }
-
-  Inspection inspected() const {
-    ThreadPool pool(2);
-    return inspect(model(), pool, nullptr);
-  }
-
-  // "rule subject" of every error and warning.
-  static std::vector<std::string> faults(const Inspection& inspection) {
-    std::vector<std::string> out;
-    for (const Finding& f : inspection.findings) {
-      if (f.rule->severity != Severity::Note)
-        out.push_back(fmt::format("{} {}", f.rule->id, f.subject));
-    }
-    return out;
-  }
-  std::vector<std::string> faults() const { return faults(inspected()); }
-
-  // The one finding of `rule`.
-  Finding only(std::string_view rule) const {
-    const Inspection inspection = inspected();
-    std::vector<Finding> found;
-    for (const Finding& f : inspection.findings) {
-      if (f.rule->id == rule) found.push_back(f);
-    }
-    EXPECT_EQ(found.size(), 1U) << rule << "\n" << explain(inspection);
-    return found.empty() ? Finding{} : found.front();
-  }
-
-  // Replaces the scales of q_proj of layer 1.
-  static TinyCheckpoint with_scales(std::vector<float> values, DType dtype = DType::F32) {
-    TinyCheckpoint checkpoint = tiny_model(small());
-    checkpoint.remove(kQScale);
-    checkpoint.add_values(kQScale, dtype, Shape{static_cast<int64_t>(values.size()), 1}, values);
-    return checkpoint;
-  }
-  static std::vector<float> scales(float one, size_t at = 3) {
-    std::vector<float> values(64, 0.001F);
-    values[at] = one;
-    return values;
-  }
-
-  TinyFolder folder_;
-};
-
-TEST_F(InspectTest, SoundCheckpointsOfEveryFormHaveNoFindings) {
-  for (const LayerQuant& quant : {tiny_plain(), tiny_fp8_dynamic(), tiny_fp8_static(),
-                                  tiny_fp8_block(), tiny_mxfp8(), tiny_fp8_weight_only()}) {
-    fs::remove_all(model());
-    write(tiny_model(small(quant)));
-    const Inspection inspection = inspected();
-    EXPECT_TRUE(inspection.clean()) << explain(inspection);
-    EXPECT_THAT(inspection.findings, IsEmpty()) << explain(inspection);
-    EXPECT_GT(inspection.tensors, 0);
-  }
-}
-
-TEST_F(InspectTest, AMissingScale) {
-  TinyCheckpoint checkpoint = tiny_model(small());
-  checkpoint.remove(kQScale);
-  write(checkpoint);
-  EXPECT_THAT(faults(), ElementsAre("scale-missing " + kQWeight));
-}
-
-TEST_F(InspectTest, AScaleOfAnotherSpellingIsNamed) {
-  TinyCheckpoint checkpoint = tiny_model(small());
-  checkpoint.rename(kQScale, std::string(kQ) + ".scale_weight");
-  write(checkpoint);
-  EXPECT_THAT(only("scale-missing").got, HasSubstr("scale_weight"));
-}
-
-TEST_F(InspectTest, AScaleWithoutAWeightOrBesideAPlainOne) {
-  TinyCheckpoint checkpoint = tiny_model(small(tiny_plain()));
-  checkpoint.add_values(kQScale, DType::F32, Shape{64, 1}, std::vector<float>(64, 0.01F));
-  write(checkpoint);
-  EXPECT_THAT(only("scale-orphan").got, HasSubstr("bf16"));
-}
-
-TEST_F(InspectTest, ZeroNegativeAndNotFiniteScalesAreCountedAndPlaced) {
-  write(with_scales(scales(0)));
-  EXPECT_THAT(faults(), ElementsAre("scale-zero " + kQScale));
-  EXPECT_THAT(only("scale-zero").got, AllOf(HasSubstr("1 of 64"), HasSubstr("[3, 0]")));
-  write(with_scales(scales(-0.5F)));
-  EXPECT_THAT(only("scale-negative").got, HasSubstr("-0.5"));
-  write(with_scales(scales(std::numeric_limits<float>::quiet_NaN())));
-  EXPECT_THAT(only("scale-not-finite").got, HasSubstr("nan"));
-  write(with_scales(scales(std::numeric_limits<float>::infinity())));
-  EXPECT_THAT(only("scale-not-finite").got, HasSubstr("inf"));
-}
-
-TEST_F(InspectTest, SubnormalScalesAreJudgedByTheirOwnDtype) {
-  write(with_scales(scales(0x1p-130F)));
-  EXPECT_THAT(faults(), ElementsAre("scale-denormal " + kQScale));
-  write(with_scales(scales(0x1p-16F), DType::F16));
-  EXPECT_THAT(faults(), ElementsAre("scale-denormal " + kQScale));
-  write(with_scales(scales(0x1p-16F), DType::BF16));
-  EXPECT_THAT(faults(), IsEmpty());
-}
-
-TEST_F(InspectTest, ReciprocalsOfScalesLookInverse) {
-  const TinyCheckpoint sound = tiny_model(small());
-  write(with_scales(std::vector<float>(64, 1 / 0.001F)));
-  const Finding finding = only("scale-inverse");
-  EXPECT_EQ(finding.subject, kQScale);
-  EXPECT_EQ(finding.rule->severity, Severity::Warning);
-  EXPECT_THAT(finding.got, HasSubstr("1e+03"));
-}
-
-TEST_F(InspectTest, LargeWeightsAloneDoNotLookInverse) {
-  write(with_scales(std::vector<float>(64, 1.0F)));  // weights up to 448
-  EXPECT_THAT(faults(), IsEmpty());
-}
-
-TEST_F(InspectTest, NaNScalesOfMicroscaling) {
-  TinyCheckpoint checkpoint = tiny_model(small(tiny_mxfp8()));
-  std::vector<std::byte> codes(64 * 2, std::byte{120});
-  codes[5] = std::byte{255};
-  checkpoint.remove(kQScale);
-  checkpoint.add(kQScale, DType::U8, Shape{64, 2}, codes);
-  write(checkpoint);
-  EXPECT_THAT(only("scale-not-finite").got, HasSubstr("[2, 1]"));
-}
-
-TEST_F(InspectTest, ScalesOfAnotherShapeThanTheStrategy) {
-  TinyCheckpoint checkpoint = tiny_model(small(tiny_fp8_block(32, 32)));
-  checkpoint.remove(kQScale);
-  checkpoint.add_values(kQScale, DType::BF16, Shape{3, 2}, std::vector<float>(6, 0.001F));
-  write(checkpoint);
-  const Finding finding = only("scale-shape");
-  EXPECT_EQ(finding.subject, kQScale);
-  EXPECT_THAT(finding.expected, AllOf(HasSubstr("[2, 2]"), HasSubstr("block32x32")));
-  EXPECT_THAT(finding.got, HasSubstr("[3, 2]"));
-}
-
-// Codes of q_proj of layer 1 with one of them replaced, or all of them small.
-TinyCheckpoint with_codes(DType dtype, const std::function<std::byte(size_t)>& code) {
-  TinyCheckpoint checkpoint = tiny_model(small());
-  std::vector<std::byte> codes(64 * 64);
-  for (size_t i = 0; i < codes.size(); ++i) codes[i] = code(i);
-  checkpoint.remove(kQWeight);
-  checkpoint.add(kQWeight, dtype, Shape{64, 64}, codes);
-  return checkpoint;
-}
-
-TEST_F(InspectTest, NaNAndInfiniteCodesAreNamedWithTheirPlace) {
-  struct Case {
-    DType dtype;
-    uint8_t code;
-  };
-  for (const Case& c : {Case{DType::F8E4M3, 0x7F}, Case{DType::F8E4M3, 0xFF},
-                        Case{DType::F8E5M2, 0x7C}, Case{DType::F8E5M2, 0xFE}}) {
-    const std::byte largest{c.dtype == DType::F8E4M3 ? uint8_t{0x7E} : uint8_t{0x7B}};
-    write(with_codes(c.dtype, [&](size_t i) { return i == 70 ? std::byte{c.code} : largest; }));
-    const Finding finding = only("weight-not-finite");
-    EXPECT_EQ(finding.subject, kQWeight);
-    EXPECT_THAT(finding.got, AllOf(HasSubstr("1 of 4096"), HasSubstr("[1, 6]"),
-                                   HasSubstr(fmt::format("0x{:02X}", c.code))));
-  }
-}
-
-TEST_F(InspectTest, NaNInAPlainTensor) {
-  TinyCheckpoint checkpoint = tiny_model(small());
-  std::vector<float> values(64, 1);
-  values[9] = std::numeric_limits<float>::quiet_NaN();
-  checkpoint.remove("model.norm.weight");
-  checkpoint.add_values("model.norm.weight", DType::BF16, Shape{64}, values);
-  write(checkpoint);
-  EXPECT_THAT(faults(), ElementsAre("weight-not-finite model.norm.weight"));
-  EXPECT_THAT(only("weight-not-finite").got, HasSubstr("[9]"));
-}
-
-TEST_F(InspectTest, CodesThatUseASixteenthOfTheRange) {
-  const auto all = [](uint8_t code) { return [code](size_t) { return std::byte{code}; }; };
-  write(with_codes(DType::F8E4M3, all(0x5E)));  // 28 = 448 / 16
-  EXPECT_THAT(faults(), ElementsAre("range-unused " + kQWeight));
-  EXPECT_THAT(only("range-unused").got, HasSubstr("28"));
-  write(with_codes(DType::F8E4M3, all(0x5F)));  // 30
-  EXPECT_THAT(faults(), IsEmpty());
-}
 
 TEST_F(InspectTest, TargetsAndIgnoreEntriesThatMatchNothing) {
   TinyCheckpoint checkpoint = tiny_model(small());
@@ -335,8 +120,53 @@ TEST_F(InspectTest, AConfigOfNoModelAndAnUnknownModel) {
   checkpoint.config()["architectures"] = {"SomethingNewForCausalLM"};
   checkpoint.config()["model_type"] = "something_new";
   write(checkpoint);
-  EXPECT_THAT(faults(), ElementsAre("scale-zero " + kQScale));
-  EXPECT_THAT(only("left-out").got, HasSubstr("SomethingNew"));
+  EXPECT_THAT(faults(), ElementsAre("unsupported config.json", "scale-zero " + kQScale));
+  EXPECT_THAT(only("unsupported").got, HasSubstr("SomethingNew"));
+}
+
+TEST_F(InspectTest, WhatNoPlanCanRunIsAFinding) {
+  using Json = nlohmann::json;
+  struct Case {
+    const char* key;
+    Json value;
+    const char* fault;
+  };
+  const Case cases[] = {
+      {"hidden_act", "gelu", "unsupported config.json"},
+      {"hidden_act", 7, "config config.json"},
+      {"rope_scaling", {{"rope_type", "spiral"}, {"factor", 2}}, "unsupported config.json"},
+      {"rope_scaling", {{"full_attention", {{"rope_type", "default"}}}}, "unsupported config.json"},
+      {"rope_scaling", 3, "config config.json"},
+      {"text_config", {{"model_type", "something_new"}}, "unsupported config.json"},
+      {"num_experts", 8, "unsupported model.layers.0.mlp.experts"},
+  };
+  for (const Case& c : cases) {
+    TinyCheckpoint checkpoint = tiny_model(small());
+    checkpoint.config().erase("rope_parameters");
+    checkpoint.config()[c.key] = c.value;
+    write(checkpoint);
+    EXPECT_THAT(faults(), ::testing::Contains(c.fault)) << c.key << c.value;
+    EXPECT_FALSE(inspected().clean());
+  }
+}
+
+TEST_F(InspectTest, AnIndexThatNamesAnAbsentTensorDoesNotHideTheOthers) {
+  TinyCheckpoint checkpoint = with_scales(scales(0));
+  write(checkpoint, 2);
+  const fs::path index = file("model.safetensors.index.json");
+  std::ifstream in(index);
+  nlohmann::json json = nlohmann::json::parse(in);
+  json["weight_map"]["model.layers.1.mlp.gate_proj.weight"] = "model-00001-of-00002.safetensors";
+  checkpoint.remove("model.layers.1.mlp.gate_proj.weight");
+  checkpoint.remove("model.norm.weight");
+  checkpoint.add_normal("model.norm.weight", DType::BF16, Shape{63}, 1);
+  write(checkpoint, 2);
+  write_text(index, json.dump());
+  EXPECT_THAT(faults(),
+              ElementsAre("checkpoint model", "tensor-absent model.layers.1.mlp.gate_proj.weight",
+                          "tensor-shape model.norm.weight",
+                          "scale-orphan model.layers.1.mlp.gate_proj.weight_scale",
+                          "scale-zero " + kQScale));
 }
 
 TEST_F(InspectTest, ATemplateWhoseTokensTheTokenizerSplits) {

@@ -173,7 +173,15 @@ class CodeRules {
                    fmt::format("{}", range));
     }
     if (!is_plain_float(scale->dtype)) return;
-    const std::optional<double> typical = median(values_of(*scale));
+    const std::vector<float> scales = values_of(*scale);
+    if (largest > range / 2 &&
+        std::all_of(scales.begin(), scales.end(), [](float v) { return v == 1; })) {
+      out_.add("scale-one", std::string(scale->name), "factors of the codes",
+               fmt::format("{}, so that the largest weight is {:.3g}",
+                           scales.size() == 1 ? "1" : "ones", largest),
+               "write the scales that the quantizer used");
+    }
+    const std::optional<double> typical = median(scales);
     if (typical && largest * *typical > kAbsurd && largest / *typical < kPlausible) {
       out_.add("scale-inverse", std::string(scale->name), "factors of the codes",
                fmt::format("a median of {:.3g}, so that the largest weight is {:.3g}; with "
@@ -216,6 +224,15 @@ void check_orphan(const StoredTensor& scale, const Inspected& model, Findings& o
           found == nullptr ? "no such tensor" : std::string(name(found->dtype)));
 }
 
+// A few are common in trained weights and harmless.
+void check_subnormals(const StoredTensor& tensor, ThreadPool& pool, Findings& out) {
+  const SubnormalCounts counts = count_subnormals(tensor.bytes, tensor.dtype, pool);
+  if (2 * counts.subnormal <= counts.nonzero) return;
+  out.add("weight-subnormal", std::string(tensor.name), "values from 2^-126 up",
+          fmt::format("{} of {} that are not zero", counts.subnormal, counts.nonzero),
+          "write the tensor again; it was scaled by a wrong factor, or is not of this dtype");
+}
+
 void check_tensor(const StoredTensor& tensor, const Inspected& model, ThreadPool& pool,
                   Findings& out) {
   if (is_scale(tensor)) {
@@ -229,6 +246,8 @@ void check_tensor(const StoredTensor& tensor, const Inspected& model, ThreadPool
             fmt::format("{} of {}, the first at {}", bad.count, tensor.shape.elements(),
                         element_place(tensor.shape, bad.first)),
             "get the file again; if it is as published, its training failed");
+  } else {
+    check_subnormals(tensor, pool, out);
   }
 }
 

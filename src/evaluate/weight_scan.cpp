@@ -39,6 +39,19 @@ std::array<bool, 256> bad_codes(DType dtype) {
   return bad;
 }
 
+// IEEE values by exponent and mantissa: `exponent` and `mantissa` are the masks of the two.
+template <class Word>
+SubnormalCounts subnormals(const std::byte* bytes, int64_t count, Word exponent, Word mantissa) {
+  SubnormalCounts out;
+  for (int64_t i = 0; i < count; ++i) {
+    Word word;
+    std::memcpy(&word, bytes + i * static_cast<int64_t>(sizeof word), sizeof word);
+    out.nonzero += (word & (exponent | mantissa)) != 0;
+    out.subnormal += (word & exponent) == 0 && (word & mantissa) != 0;
+  }
+  return out;
+}
+
 int64_t count_bad(const std::byte* bytes, int64_t count, DType dtype) {
   switch (dtype) {
     case DType::F32:
@@ -97,6 +110,22 @@ NotFinite find_not_finite(std::span<const std::byte> bytes, DType dtype, ThreadP
   out.count = found;
   while (out.count != 0 && count_bad(bytes.data() + out.first * size, 1, dtype) == 0) ++out.first;
   return out;
+}
+
+SubnormalCounts count_subnormals(std::span<const std::byte> bytes, DType dtype, ThreadPool& pool) {
+  if (dtype != DType::F32 && dtype != DType::BF16) return {};
+  const int64_t size = bytes_of(dtype);
+  std::atomic<int64_t> nonzero{0}, subnormal{0};
+  pool.parallel_for(
+      static_cast<int64_t>(bytes.size()) / size, kGrain / size, [&](int64_t begin, int64_t end) {
+        const std::byte* first = bytes.data() + begin * size;
+        const SubnormalCounts part =
+            dtype == DType::F32 ? subnormals<uint32_t>(first, end - begin, 0x7F800000U, 0x7FFFFFU)
+                                : subnormals<uint16_t>(first, end - begin, 0x7F80U, 0x7FU);
+        nonzero.fetch_add(part.nonzero, std::memory_order_relaxed);
+        subnormal.fetch_add(part.subnormal, std::memory_order_relaxed);
+      });
+  return {nonzero, subnormal};
 }
 
 std::string element_place(const Shape& shape, int64_t index) {

@@ -25,6 +25,13 @@ struct NotFinite {
 // no alignment.
 NotFinite find_not_finite(std::span<const std::byte> bytes, DType dtype, ThreadPool& pool);
 
+// Values of a plain tensor (F32, BF16) that are not zero, and those of them below 2^-126. Others
+// cannot hold such numbers and have none.
+struct SubnormalCounts {
+  int64_t nonzero = 0, subnormal = 0;
+};
+SubnormalCounts count_subnormals(std::span<const std::byte> bytes, DType dtype, ThreadPool& pool);
+
 // "[3, 17]": an element of a tensor by its row-major index.
 std::string element_place(const Shape& shape, int64_t index);
 

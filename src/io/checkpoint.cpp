@@ -94,7 +94,7 @@ struct Checkpoint::Impl {
   mutable std::unordered_map<const TensorEntry*, std::vector<std::byte>> copies;
 
   void read_configs();
-  void read_headers();
+  void read_headers(IndexMismatch mismatch);
   void check_index(const std::unordered_set<std::string_view>& duplicates) const;
   void note_unaligned();
   const std::byte* aligned_copy(const TensorEntry& entry, const std::byte* data) const;
@@ -146,7 +146,7 @@ void Checkpoint::Impl::read_configs() {
   }
 }
 
-void Checkpoint::Impl::read_headers() {
+void Checkpoint::Impl::read_headers(IndexMismatch mismatch) {
   std::vector<SafetensorsHeader> headers;
   HeaderReader reader(arena);
   size_t count = 0;
@@ -190,7 +190,7 @@ void Checkpoint::Impl::read_headers() {
       }
     }
   }
-  check_index(duplicates);
+  if (mismatch == IndexMismatch::Refuse) check_index(duplicates);
 }
 
 void Checkpoint::Impl::check_index(const std::unordered_set<std::string_view>& duplicates) const {
@@ -249,7 +249,8 @@ const std::byte* Checkpoint::Impl::aligned_copy(const TensorEntry& entry,
   return copy.data();
 }
 
-Checkpoint Checkpoint::open(const std::filesystem::path& model, bool headers_only) {
+Checkpoint Checkpoint::open(const std::filesystem::path& model, bool headers_only,
+                            IndexMismatch mismatch) {
   auto impl = std::make_unique<Impl>();
   impl->headers_only = headers_only;
   impl->files = hinted(
@@ -259,7 +260,7 @@ Checkpoint Checkpoint::open(const std::filesystem::path& model, bool headers_onl
   impl->notes = impl->files.notes;
   hinted("the file must be as transformers wrote it for the model", [&] { impl->read_configs(); });
   hinted("the file is damaged or cut short, or files of two models are mixed: get them again",
-         [&] { impl->read_headers(); });
+         [&] { impl->read_headers(mismatch); });
   impl->note_unaligned();
   if (!headers_only) {
     for (const auto& shard : impl->files.shards) impl->maps.emplace_back(shard);

@@ -24,6 +24,9 @@ struct TensorEntry {
   uint64_t bytes = 0;
 };
 
+// What becomes of an index that names other tensors than its files hold.
+enum class IndexMismatch : uint8_t { Refuse, Ignore };
+
 // A model folder or a single file. Immutable and safe to read from any thread; move-only.
 class Checkpoint {
  public:
@@ -31,7 +34,8 @@ class Checkpoint {
   // .safetensors file with config.json beside it. With `headers_only` nothing is mapped, shards may
   // be cut after the header, and views have no data. Throws BadInput naming the file and what is
   // wrong; Environment when a file cannot be read. Cost: O(header bytes).
-  static Checkpoint open(const std::filesystem::path& model, bool headers_only = false);
+  static Checkpoint open(const std::filesystem::path& model, bool headers_only = false,
+                         IndexMismatch mismatch = IndexMismatch::Refuse);
 
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;

@@ -59,6 +59,8 @@ TEST_F(HubCommands, EveryCommandTakesAModelByItsName) {
   EXPECT_THAT(succeeds({"plan", "org/name"}), ::testing::StartsWith("org/name: LlamaForCausalLM"));
   EXPECT_EQ(nlohmann::json::parse(succeeds({"plan", "org/name@" + kCommit, "--json"}))["model"],
             "org/name");
+  EXPECT_EQ(nlohmann::json::parse(run_octet({"inspect", "org/name", "--json"}).out)["model"],
+            "org/name");
   const Words run{"run", "", "-p", "bread", "-n", "4"};
   Words by_name = run, by_path = run;
   by_name[1] = "org/name@main";
