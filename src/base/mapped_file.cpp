@@ -45,8 +45,7 @@ std::string_view next_step(int error) {
 }
 
 [[noreturn]] void throw_errno(const std::filesystem::path& path, std::string_view verb, int error) {
-  const bool absent =
-      error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG || error == ELOOP;
+  const bool absent = error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG;
   std::error_code no_link;
   const std::filesystem::path target = std::filesystem::read_symlink(path, no_link);
   if (error == ENOENT && !no_link) {

@@ -102,7 +102,8 @@ void check_links(const fs::path& dir, const std::vector<std::string>& names) {
   std::vector<std::string> dangling;
   for (const std::string& name : names) {
     std::error_code error;
-    if (!fs::exists(dir / name, error) && fs::is_symlink(dir / name, error)) {
+    // An error, such as links in a circle, is left to opening.
+    if (!fs::exists(dir / name, error) && !error && fs::is_symlink(dir / name, error)) {
       dangling.push_back(name);
     }
   }
@@ -287,7 +288,7 @@ ModelFiles find_model_files(const fs::path& model) {
   std::error_code error;
   const fs::file_status status = fs::status(model, error);
   if (error == std::errc::too_many_symbolic_link_levels) {
-    throw_error(Code::BadInput, fmt::format("model {}: {}", model.string(), error.message()),
+    throw_error(Code::Environment, fmt::format("model {}: {}", model.string(), error.message()),
                 "its symbolic links lead in a circle: name the folder that they were to lead to");
   }
   if (!fs::exists(status)) {
