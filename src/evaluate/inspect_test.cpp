@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "evaluate/inspect_fixture.h"
+#include "evaluate/inspect_test.h"
 
 namespace octet {
 namespace {

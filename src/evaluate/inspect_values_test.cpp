@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "evaluate/inspect_fixture.h"
+#include "evaluate/inspect_test.h"
 
 namespace octet {
 namespace {
