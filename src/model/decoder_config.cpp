@@ -13,7 +13,6 @@ using Json = nlohmann::json;
 using config_json::bad_field;
 using config_json::find;
 using config_json::int_in_range;
-using config_json::number;
 using config_json::positive;
 
 std::vector<int32_t> read_eos(const Json& config) {
