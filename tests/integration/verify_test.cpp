@@ -30,8 +30,8 @@ class Verify : public ::testing::Test {
     EXPECT_EQ(ran.status, status) << describe_run(words, ran);
     return ran;
   }
-  Ran planted(Words words, int status) const {
-    return runs(std::move(words), status, planted_program());
+  Ran planted(const Words& words, int status) const {
+    return runs(words, status, planted_program());
   }
 
   TinyFolder folder_;
