@@ -7,7 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/atomic_folder.h"
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "io/safetensors_writer.h"
 #include "num/bf16.h"
@@ -150,14 +150,6 @@ LayerQuant with_input(LayerQuant quant, ScaleTile tile, ScaleTiming timing) {
 }
 
 }  // namespace
-
-uint64_t TinyRandom::bits() {
-  // splitmix64 (Steele, Lea, Flood 2014).
-  uint64_t z = (state_ += 0x9E3779B97F4A7C15U);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
-}
 
 float TinyRandom::uniform() {
   return static_cast<float>(bits() >> 40) * 0x1p-24F;

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/split_mix.h"
 #include "num/quant_spec.h"
 #include "num/tensor.h"
 
@@ -24,13 +25,13 @@ enum class TinyDialect : uint8_t { CompressedTensors, Fp8 };
 // Seeded numbers that are the same with every compiler and library.
 class TinyRandom {
  public:
-  explicit TinyRandom(uint64_t seed) : state_(seed) {}
-  uint64_t bits();
+  explicit TinyRandom(uint64_t seed) : source_(seed) {}
+  uint64_t bits() { return source_.bits(); }
   float uniform();  // [0, 1)
   float normal();   // mean 0, deviation 1, between -3.5 and 3.5
 
  private:
-  uint64_t state_;
+  SplitMix64 source_;
 };
 
 // Words of the common schemes.
@@ -128,6 +129,11 @@ struct TinyModel {
   TinyDialect dialect = TinyDialect::CompressedTensors;
   uint64_t seed = 1;
 };
+
+// A decoder a quarter as wide, for tests that run many steps: q and o [64, 64], k and v [32, 64],
+// gate and up [96, 64], down [64, 96].
+TinyModel small_tiny_model(LayerQuant quant = tiny_fp8_dynamic(), int64_t vocab = 400,
+                           int64_t max_positions = 256);
 
 // The checkpoint of `model` with its config.json. Change it before writing if the test asks.
 TinyCheckpoint tiny_model(const TinyModel& model);

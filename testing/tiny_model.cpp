@@ -44,6 +44,19 @@ nlohmann::json config_of(const TinyModel& model) {
 
 }  // namespace
 
+TinyModel small_tiny_model(LayerQuant quant, int64_t vocab, int64_t max_positions) {
+  TinyModel model;
+  model.hidden = 64;
+  model.intermediate = 96;
+  model.heads = 4;
+  model.kv_heads = 2;
+  model.head_dim = 16;
+  model.vocab = vocab;
+  model.max_positions = max_positions;
+  model.quant = quant;
+  return model;
+}
+
 TinyCheckpoint tiny_model(const TinyModel& model) {
   TinyCheckpoint checkpoint(model.seed);
   checkpoint.config() = config_of(model);

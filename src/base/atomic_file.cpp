@@ -7,7 +7,6 @@
 #include <cstring>
 #include <system_error>
 
-#include "base/atomic_folder.h"
 #include "base/error.h"
 
 namespace octet {
@@ -15,9 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Appends to what is there: a device, a FIFO, or a file that someone has open.
-void write_into(const fs::path& path, std::string_view text) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+// Writes `text` to a file opened with `flags`, flushed to the disk where that means anything.
+void write_opened(const fs::path& path, std::string_view text, int flags) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666);
   int error = fd < 0 ? errno : 0;
   while (!text.empty() && error == 0) {
     const ssize_t n = ::write(fd, text.data(), text.size());
@@ -27,11 +26,13 @@ void write_into(const fs::path& path, std::string_view text) {
       error = errno;
     }
   }
+  // Devices and pipes have nothing to flush.
+  if (error == 0 && ::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) error = errno;
   if (fd >= 0 && ::close(fd) != 0 && error == 0) error = errno;
   if (error != 0) {
     throw_error(Code::Environment,
                 fmt::format("cannot write {}: {}", path.string(), std::strerror(error)),
-                "name another file");
+                "check the space and the permissions of the disk");
   }
 }
 
@@ -52,6 +53,10 @@ void make_private(const fs::path& path) {
 
 }  // namespace
 
+void write_file(const fs::path& path, std::string_view text) {
+  write_opened(path, text, O_CREAT | O_TRUNC);
+}
+
 void replace_file(const fs::path& path, std::string_view text) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
@@ -66,7 +71,7 @@ void replace_file(const fs::path& path, std::string_view text) {
   }
   const fs::file_status status = fs::status(path, error);
   if (stays(path, status)) {
-    write_into(path, text);
+    write_opened(path, text, O_APPEND);
     return;
   }
   // Beside the target: renaming does not cross file systems. A link keeps pointing to its file.

@@ -1,9 +1,12 @@
 #pragma once
-// A file that appears complete or not at all.
+// Writing whole files: plainly, and so that one appears complete or not at all.
 #include <filesystem>
 #include <string_view>
 
 namespace octet {
+
+// Writes `text` to `path` and flushes it to the disk. Throws Environment naming `path`.
+void write_file(const std::filesystem::path& path, std::string_view text);
 
 // Puts a file with `text` in the place of `path`, which may exist; until that is done the old one
 // stays as it was, and the new one has its mode. What is no regular file (a device, a FIFO; links

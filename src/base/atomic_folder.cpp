@@ -110,21 +110,4 @@ void AtomicFolder::commit() {
   if (replace) fs::remove_all(old, error);
 }
 
-void write_file(const fs::path& path, std::string_view text) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) throw_environment("write", path, std::strerror(errno));
-  int error = 0;
-  while (!text.empty() && error == 0) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n >= 0) {
-      text.remove_prefix(static_cast<size_t>(n));
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
-  if (error == 0 && ::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) error = errno;
-  if (::close(fd) != 0 && error == 0) error = errno;
-  if (error != 0) throw_environment("write", path, std::strerror(error));
-}
-
 }  // namespace octet

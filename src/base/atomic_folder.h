@@ -41,7 +41,4 @@ class AtomicFolder {
   Existing existing_;
 };
 
-// Writes `text` to `path` and flushes it to the disk. Throws Environment naming `path`.
-void write_file(const std::filesystem::path& path, std::string_view text);
-
 }  // namespace octet

@@ -1,4 +1,5 @@
 #include "base/atomic_folder.h"
+#include "base/atomic_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

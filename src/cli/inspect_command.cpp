@@ -4,6 +4,7 @@
 #include "cli/command_list.h"
 #include "cli/interrupt.h"
 #include "cli/model_argument.h"
+#include "cli/plan_flags.h"
 #include "cli/progress.h"
 #include "device/info.h"
 #include "evaluate/inspect.h"
@@ -24,14 +25,7 @@ const CommandSpec kSpec{
         "then 1. Notes are none.",
     .positionals = {{.name = "model", .help = kModelHelp, .path = true}},
     .flags = {{.name = "json", .help = "print one JSON object, every finding by itself"},
-              {.name = "threads",
-               .letter = 't',
-               .kind = FlagKind::Integer,
-               .metavar = "N",
-               .help = "threads of the CPU",
-               .default_text = "all",
-               .min = 1,
-               .max = 1024},
+              threads_flag(),
               revision_flag()},
     .examples = {{"octet inspect ./model", "before the first run of a download"},
                  {"octet inspect ./model --json", "for a pipeline that publishes checkpoints"}},

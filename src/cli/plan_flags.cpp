@@ -47,6 +47,18 @@ Quarantine read_quarantine(const std::string& path, QuarantineFile rule) {
 
 }  // namespace
 
+Flag threads_flag(std::string_view group) {
+  return {.name = "threads",
+          .letter = 't',
+          .kind = FlagKind::Integer,
+          .metavar = "N",
+          .help = "threads of the CPU",
+          .default_text = "all",
+          .min = 1,
+          .max = 1024,
+          .group = group};
+}
+
 std::vector<Flag> plan_flags() {
   return {
       {.name = "device",
@@ -117,15 +129,7 @@ std::vector<Flag> plan_flags() {
        .min = 1,
        .max = 1024,
        .group = kGroup},
-      {.name = "threads",
-       .letter = 't',
-       .kind = FlagKind::Integer,
-       .metavar = "N",
-       .help = "threads of the CPU",
-       .default_text = "all",
-       .min = 1,
-       .max = 1024,
-       .group = kGroup},
+      threads_flag(kGroup),
   };
 }
 

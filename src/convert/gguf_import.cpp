@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/atomic_file.h"
 #include "base/atomic_folder.h"
 #include "base/error.h"
 #include "convert/gguf_decode.h"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/split_mix.h"
+
 namespace octet {
 namespace {
 
@@ -56,11 +58,7 @@ void append_part(Batch& batch, StepPart& part, const KvSpec& kv, int32_t table) 
 }  // namespace
 
 uint64_t draw_bits(uint64_t seed, uint64_t position) {
-  // SplitMix64 (Steele, Lea, Flood 2014) of a state that seed and position make.
-  uint64_t z = seed + (position + 1) * 0x9E3779B97F4A7C15ULL;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ULL;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBULL;
-  return z ^ z >> 31;
+  return SplitMix64(seed + position * SplitMix64::kStep).bits();
 }
 
 std::vector<StepPart> plan_step(std::span<Sequence* const> sequences, int64_t max_rows,

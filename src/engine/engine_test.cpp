@@ -22,16 +22,7 @@ class EngineTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = std::make_unique<TinyFolder>();
-    TinyModel model;
-    model.hidden = 64;
-    model.intermediate = 96;
-    model.heads = 4;
-    model.kv_heads = 2;
-    model.head_dim = 16;
-    model.vocab = kVocab;
-    model.max_positions = 128;
-    model.quant = tiny_fp8_dynamic();
-    tiny_model(model).write(folder_->path());
+    tiny_model(small_tiny_model(tiny_fp8_dynamic(), kVocab, 128)).write(folder_->path());
   }
   static void TearDownTestSuite() { folder_.reset(); }
 

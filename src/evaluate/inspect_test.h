@@ -19,14 +19,7 @@ inline const std::string kQWeight = std::string(kQ) + ".weight";
 inline const std::string kQScale = std::string(kQ) + ".weight_scale";
 
 inline TinyModel small(LayerQuant quant = tiny_fp8_dynamic()) {
-  TinyModel model;
-  model.hidden = 64;
-  model.intermediate = 96;
-  model.heads = 4;
-  model.head_dim = 16;
-  model.vocab = 400;
-  model.quant = quant;
-  return model;
+  return small_tiny_model(quant);
 }
 
 // Codes of q_proj of layer 1 with one of them replaced, or all of them small.

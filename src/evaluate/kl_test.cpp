@@ -17,14 +17,7 @@ constexpr int32_t kVocab = 80;
 constexpr int64_t kContext = 24;
 
 TinyModel small(uint64_t seed = 1, int64_t vocab = kVocab) {
-  TinyModel model;
-  model.hidden = 64;
-  model.intermediate = 96;
-  model.heads = 4;
-  model.head_dim = 16;
-  model.vocab = vocab;
-  model.max_positions = kContext;
-  model.quant = tiny_fp8_dynamic();
+  TinyModel model = small_tiny_model(tiny_fp8_dynamic(), vocab, kContext);
   model.seed = seed;
   return model;
 }

@@ -19,15 +19,7 @@ constexpr int32_t kVocab = 80;
 constexpr int64_t kContext = 24;
 
 TinyModel small() {
-  TinyModel model;
-  model.hidden = 64;
-  model.intermediate = 96;
-  model.heads = 4;
-  model.head_dim = 16;
-  model.vocab = kVocab;
-  model.max_positions = kContext;
-  model.quant = tiny_fp8_dynamic();
-  return model;
+  return small_tiny_model(tiny_fp8_dynamic(), kVocab, kContext);
 }
 
 Ids some_tokens(int32_t count) {

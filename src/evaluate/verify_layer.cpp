@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/split_mix.h"
 #include "num/error_bound.h"
 #include "op/linear_reference.h"
 #include "op/quantize_reference.h"
@@ -25,37 +26,22 @@ constexpr int64_t kFewestOutputs = 64;
 // Laid over y before a run; a NaN that no kernel computes.
 constexpr uint32_t kUnwritten = 0x7FC0BEEFU;
 
-// SplitMix64 (Steele, Lea and Flood, 2014): the same numbers on every platform.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t bits() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15U);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-  }
-  double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
-  // About normal with deviation 1: the sum of twelve uniforms.
-  double normal() {
-    double sum = -6;
-    for (int i = 0; i < 12; ++i) sum += uniform();
-    return sum;
-  }
-
- private:
-  uint64_t state_;
-};
+// About normal with deviation 1: the sum of twelve uniforms.
+double normal(SplitMix64& random) {
+  double sum = -6;
+  for (int i = 0; i < 12; ++i) sum += random.uniform();
+  return sum;
+}
 
 // Tokens with the spread that inputs of trained decoders have: channels of unequal size, one in 256
 // some 30 times larger, and tokens of unequal size. A static scale is used to its edge: one token
 // in four goes a little past its largest code and saturates.
 std::vector<float> random_tokens(int64_t k, const Linear& layer, uint64_t seed) {
   constexpr double kOutlier = 30;
-  Random random(seed);
+  SplitMix64 random(seed);
   std::vector<double> channel(static_cast<size_t>(k));
   for (double& gain : channel) {
-    gain = std::exp(0.4 * random.normal());
+    gain = std::exp(0.4 * normal(random));
     if (random.bits() % 256 == 0) gain *= kOutlier;
   }
   std::vector<float> x(static_cast<size_t>(kMaxTokens * k));
@@ -63,7 +49,7 @@ std::vector<float> random_tokens(int64_t k, const Linear& layer, uint64_t seed) 
     float* row = x.data() + m * k;
     double amax = 0;
     for (int64_t i = 0; i < k; ++i) {
-      row[i] = static_cast<float>(channel[static_cast<size_t>(i)] * random.normal());
+      row[i] = static_cast<float>(channel[static_cast<size_t>(i)] * normal(random));
       amax = std::max(amax, std::fabs(double{row[i]}));
     }
     double size = std::exp2(2 * random.uniform() - 1);
@@ -89,7 +75,7 @@ std::vector<int64_t> sampled_outputs(int64_t n, int64_t k, int64_t m,
   std::vector<int64_t> outputs(static_cast<size_t>(wanted));
   std::iota(outputs.begin(), outputs.end(), 0);
   if (wanted == n) return outputs;
-  Random random(options.seed);
+  SplitMix64 random(options.seed);
   for (int64_t i = 1; i + 1 < wanted; ++i) {
     const int64_t begin = n * i / wanted;
     const int64_t end = n * (i + 1) / wanted;

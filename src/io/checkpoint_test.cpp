@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/atomic_folder.h"
+#include "base/atomic_file.h"
 #include "base/mapped_file.h"
 #include "testing/broken_files.h"
 

@@ -24,13 +24,4 @@ double number(const nlohmann::json& object, std::string_view key, std::optional<
 double positive(const nlohmann::json& object, std::string_view key, std::optional<double> fallback,
                 std::string_view parent = "");
 
-// The part of a head that is rotated. transformers' models of most families rotate all of it
-// whatever the field says; a field without effect is noted.
-double rotary_factor(const nlohmann::json& config, const DecoderDefaults& defaults,
-                     std::vector<std::string>& notes);
-
-// Notes keys of rope_scaling or rope_parameters that nothing understands: a misspelt one would
-// leave its default in force without a word.
-void note_unknown_rope_keys(const nlohmann::json& config, std::vector<std::string>& notes);
-
 }  // namespace octet::config_json

@@ -32,6 +32,15 @@ ModelConfig read_decoder_config(const nlohmann::json& config, const DecoderDefau
 // CannotRun for a kind that is not known and for parameters that differ by layer type.
 RopeConfig read_rope(const nlohmann::json& config, const ModelDims& dims);
 
+// The part of a head that is rotated. transformers' models of most families rotate all of it
+// whatever the field says; a field without effect is noted.
+double read_rotary_factor(const nlohmann::json& config, const DecoderDefaults& defaults,
+                          std::vector<std::string>& notes);
+
+// Notes keys of rope_scaling or rope_parameters that nothing understands: a misspelt one would
+// leave its default in force without a word.
+void note_unknown_rope_keys(const nlohmann::json& config, std::vector<std::string>& notes);
+
 // The window of every layer: `layer_types` if given, else `window` for layers from `first` on.
 std::vector<int64_t> read_windows(const nlohmann::json& config, int64_t layers, int64_t window,
                                   int64_t first);

@@ -88,7 +88,7 @@ ModelConfig read_decoder_config(const Json& config, const DecoderDefaults& defau
   const int64_t head_dim =
       defaults.head_dim != 0 ? defaults.head_dim : std::max<int64_t>(1, d.hidden / d.heads);
   d.head_dim = optional_int(config, "head_dim", head_dim, 2, 4096);
-  const double rotary = config_json::rotary_factor(config, defaults, model.notes);
+  const double rotary = read_rotary_factor(config, defaults, model.notes);
   d.rotary_dim = static_cast<int64_t>(static_cast<double>(d.head_dim) * rotary);
   if (d.rotary_dim < 2 || d.rotary_dim > d.head_dim || d.rotary_dim % 2 != 0) {
     bad_field("head_dim", "an even number of rotated elements", find(config, "head_dim"));
@@ -107,7 +107,7 @@ ModelConfig read_decoder_config(const Json& config, const DecoderDefaults& defau
                 "known: silu");
   }
   model.rope = read_rope(config, d);
-  config_json::note_unknown_rope_keys(config, model.notes);
+  note_unknown_rope_keys(config, model.notes);
   model.mlp = read_mlp(config, d.intermediate);
   model.tied_embeddings = optional_bool(config, "tie_word_embeddings", false);
   model.windows = std::vector<int64_t>(static_cast<size_t>(d.layers), 0);

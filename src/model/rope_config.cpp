@@ -149,10 +149,8 @@ constexpr std::string_view kRopeKeys[] = {
 
 }  // namespace
 
-namespace config_json {
-
-double rotary_factor(const Json& config, const DecoderDefaults& defaults,
-                     std::vector<std::string>& notes) {
+double read_rotary_factor(const Json& config, const DecoderDefaults& defaults,
+                          std::vector<std::string>& notes) {
   double factor = number(config, "partial_rotary_factor", defaults.rotary_factor);
   factor = rope_field(config).number_of("partial_rotary_factor", factor);
   if (defaults.rotates_part || factor == 1) return factor;
@@ -173,8 +171,6 @@ void note_unknown_rope_keys(const Json& config, std::vector<std::string>& notes)
     notes.push_back(
         fmt::format("config.json: /{}factor has no effect without a rope_type", field.parent));
 }
-
-}  // namespace config_json
 
 RopeConfig read_rope(const Json& config, const ModelDims& dims) {
   const RopeField field = rope_field(config);

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/atomic_file.h"
 #include "base/atomic_folder.h"
 #include "base/error.h"
 #include "io/safetensors_writer.h"

@@ -77,20 +77,6 @@ TEST(CaseA03, AnExclusionCountsWithAndWithoutTheWrappersPrefix) {
   }
 }
 
-// Joins q, k, v and gate, up of every layer as Phi-3 stores them.
-void fuse(TinyCheckpoint& checkpoint, int64_t layers) {
-  for (int64_t i = 0; i < layers; ++i) {
-    const std::string layer = fmt::format("model.layers.{}.", i);
-    const std::string attention = layer + "self_attn.";
-    checkpoint.join(std::vector{attention + "q_proj", attention + "k_proj", attention + "v_proj"},
-                    attention + "qkv_proj");
-    checkpoint.join(std::vector{layer + "mlp.gate_proj", layer + "mlp.up_proj"},
-                    layer + "mlp.gate_up_proj");
-  }
-  checkpoint.config()["architectures"] = {"Phi3ForCausalLM"};
-  checkpoint.config()["model_type"] = "phi3";
-}
-
 TEST(CaseA04, AStoredFusedTensorMayBeIgnoredByItsOwnName) {
   const TinyFolder folder;
   const TinyModel model = with_plain(m0_channel(), [](std::string_view module) {
@@ -99,7 +85,7 @@ TEST(CaseA04, AStoredFusedTensorMayBeIgnoredByItsOwnName) {
   });
   const TinyCheckpoint reference = tiny_model(model);
   TinyCheckpoint checkpoint = tiny_model(model);
-  fuse(checkpoint, model.layers);
+  store_as_phi3(checkpoint, model.layers);
   words(checkpoint)["ignore"] = {"lm_head", "model.layers.0.self_attn.qkv_proj"};
   checkpoint.write(folder.path());
   const Prepared prepared = planned(folder.path());

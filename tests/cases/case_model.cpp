@@ -73,6 +73,19 @@ TinyModel m0_ct_block() {
   return m0(tiny_fp8_block(128, 128, DType::F32));
 }
 
+void store_as_phi3(TinyCheckpoint& checkpoint, int64_t layers) {
+  for (int64_t i = 0; i < layers; ++i) {
+    const std::string layer = fmt::format("model.layers.{}.", i);
+    const std::string attention = layer + "self_attn.";
+    checkpoint.join(std::vector{attention + "q_proj", attention + "k_proj", attention + "v_proj"},
+                    attention + "qkv_proj");
+    checkpoint.join(std::vector{layer + "mlp.gate_proj", layer + "mlp.up_proj"},
+                    layer + "mlp.gate_up_proj");
+  }
+  checkpoint.config()["architectures"] = {"Phi3ForCausalLM"};
+  checkpoint.config()["model_type"] = "phi3";
+}
+
 std::vector<int32_t> some_ids(size_t count, int64_t vocab, uint64_t seed) {
   TinyRandom random(seed);
   std::vector<int32_t> ids;

@@ -21,6 +21,9 @@ TinyModel m0_channel();   // M0-C
 TinyModel m0_block();     // M0-B: quant_method fp8
 TinyModel m0_ct_block();  // M0-CTB: compressed-tensors
 
+// Joins q, k, v and gate, up of every layer as Phi-3 stores them, and says so in the config.
+void store_as_phi3(TinyCheckpoint& checkpoint, int64_t layers);
+
 // Ids for a model of `vocab` tokens.
 std::vector<int32_t> some_ids(size_t count, int64_t vocab = 512, uint64_t seed = 3);
 

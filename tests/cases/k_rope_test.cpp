@@ -93,17 +93,8 @@ void write_longrope(const std::filesystem::path& dir, const json& short_factor,
                     const json& long_factor) {
   TinyModel model = m0();
   TinyCheckpoint checkpoint = tiny_model(model);
-  for (int layer = 0; layer < 2; ++layer) {
-    const std::string prefix = fmt::format("model.layers.{}.", layer);
-    const std::string attention = prefix + "self_attn.";
-    checkpoint.join(std::vector{attention + "q_proj", attention + "k_proj", attention + "v_proj"},
-                    attention + "qkv_proj");
-    checkpoint.join(std::vector{prefix + "mlp.gate_proj", prefix + "mlp.up_proj"},
-                    prefix + "mlp.gate_up_proj");
-  }
+  store_as_phi3(checkpoint, model.layers);
   json& config = checkpoint.config();
-  config["architectures"] = {"Phi3ForCausalLM"};
-  config["model_type"] = "phi3";
   config["original_max_position_embeddings"] = 64;
   config["eos_token_id"] = nullptr;
   config["rope_scaling"] = {

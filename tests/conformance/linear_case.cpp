@@ -7,33 +7,21 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/split_mix.h"
 #include "num/bf16.h"
 #include "num/f8.h"
 
 namespace octet::conformance {
 namespace {
 
-// SplitMix64 (Steele, Lea and Flood, 2014): small, and the same on every platform.
-uint64_t next_random(uint64_t& state) {
-  uint64_t z = (state += 0x9E3779B97F4A7C15U);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
-}
-
-// Uniform in [0, 1).
-double uniform(uint64_t& state) {
-  return static_cast<double>(next_random(state) >> 11) * 0x1p-53;
-}
-
 // About normal, in (-2, 2): the sum of uniforms.
-double bell(uint64_t& state) {
-  return uniform(state) + uniform(state) + uniform(state) + uniform(state) - 2.0;
+double bell(SplitMix64& state) {
+  return state.uniform() + state.uniform() + state.uniform() + state.uniform() - 2.0;
 }
 
 // Log-uniform between 2^low and 2^high.
-double log_uniform(uint64_t& state, double low, double high) {
-  return std::exp2(low + (high - low) * uniform(state));
+double log_uniform(SplitMix64& state, double low, double high) {
+  return std::exp2(low + (high - low) * state.uniform());
 }
 
 void store(std::byte* dst, DType dtype, double value) {
@@ -58,18 +46,18 @@ void store(std::byte* dst, DType dtype, double value) {
 }
 
 // A code that is finite; of one sign if asked.
-uint8_t finite_code(uint64_t& state, DType dtype, Values values) {
+uint8_t finite_code(SplitMix64& state, DType dtype, Values values) {
   for (;;) {
-    auto code = static_cast<uint8_t>(next_random(state) >> 56);
+    auto code = static_cast<uint8_t>(state.bits() >> 56);
     if (values == Values::OneSign) code = static_cast<uint8_t>(0x30 + code % 16);
     if (std::isfinite(f8_table(dtype)[code])) return code;
   }
 }
 
 // A weight that is not quantised; one in eight is a subnormal of binary16.
-double plain_weight(uint64_t& state, DType dtype, Values values) {
-  if (values == Values::OneSign) return 0.5 + uniform(state);
-  if (dtype == DType::F16 && next_random(state) % 8 == 0) return bell(state) * 0x1p-15;
+double plain_weight(SplitMix64& state, DType dtype, Values values) {
+  if (values == Values::OneSign) return 0.5 + state.uniform();
+  if (dtype == DType::F16 && state.bits() % 8 == 0) return bell(state) * 0x1p-15;
   return bell(state) * log_uniform(state, -6, 2);
 }
 
@@ -144,7 +132,7 @@ void LinearData::fill_input(const LinearCase& c, int64_t max_m) {
         *dst = std::byte{finite_code(random_state_, dtype, c.values)};
       } else {
         const double value =
-            c.values == Values::OneSign ? 0.5 + uniform(random_state_) : bell(random_state_);
+            c.values == Values::OneSign ? 0.5 + random_state_.uniform() : bell(random_state_);
         store(dst, dtype, value * row);
       }
     }

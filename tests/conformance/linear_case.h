@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/split_mix.h"
 #include "op/linear_reference.h"
 
 namespace octet::conformance {
@@ -56,7 +57,7 @@ class LinearData {
   void fill_weight(const LinearCase& c);
   void fill_input(const LinearCase& c, int64_t max_m);
 
-  uint64_t random_state_;
+  SplitMix64 random_state_;
   QuantView view_;
   LinearProblem problem_;
   LinearInput input_;

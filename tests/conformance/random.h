@@ -4,19 +4,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/split_mix.h"
+
 namespace octet::conformance {
 
-// SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
 class Random {
  public:
-  explicit Random(uint64_t seed) : state_(seed) {}
+  explicit Random(uint64_t seed) : source_(seed) {}
 
-  uint64_t bits() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15U);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-  }
+  uint64_t bits() { return source_.bits(); }
 
   // In [0, count).
   int64_t below(int64_t count) {
@@ -24,9 +20,7 @@ class Random {
   }
 
   // Uniform in [low, high).
-  double uniform(double low, double high) {
-    return low + (high - low) * static_cast<double>(bits() >> 11) * 0x1p-53;
-  }
+  double uniform(double low, double high) { return low + (high - low) * source_.uniform(); }
 
   // About normal with variance 1, in (-6, 6).
   double bell() {
@@ -43,7 +37,7 @@ class Random {
   }
 
  private:
-  uint64_t state_;
+  SplitMix64 source_;
 };
 
 }  // namespace octet::conformance

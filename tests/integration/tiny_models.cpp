@@ -16,16 +16,7 @@ constexpr const char* kTemplate =
 }  // namespace
 
 TinyModel small_model(LayerQuant quant) {
-  TinyModel model;
-  model.hidden = 64;
-  model.intermediate = 96;
-  model.heads = 4;
-  model.kv_heads = 2;
-  model.head_dim = 16;
-  model.vocab = 400;
-  model.max_positions = 4096;
-  model.quant = quant;
-  return model;
+  return small_tiny_model(quant, 400, 4096);
 }
 
 TinyCheckpoint endless_checkpoint(const TinyModel& model) {
