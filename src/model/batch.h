@@ -33,7 +33,8 @@ struct Batch {
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
 };
 
-// The result record of a step: the only thing that comes back from the device.
+// The result record of a step: all that comes back from the device. Its logits, when they are kept,
+// come as they are made, the rest in one transfer at the end.
 struct StepResult {
   static constexpr int32_t kFinite = std::numeric_limits<int32_t>::max();
 
