@@ -45,7 +45,7 @@ template <class Op>
 struct Kernel {
   std::string_view name;  // "<device>.<op>.<isa>", unique
   DeviceKind device;
-  int preference;  // 0-99 reference, 100-199 portable, 200-299 tuned, 300+ vendor; unique per
+  int preference;  // bands as in DESIGN.md, "Resolution": 0-99 is a reference; unique per
                    // device and operation
   Features needs;
   typename Op::Caps caps;
