@@ -8,7 +8,7 @@ namespace octet {
 std::vector<Flag> plan_flags();
 
 // --threads of every command that computes.
-Flag threads_flag(std::string_view group = {});
+Flag threads_flag(std::string_view group = "Options");
 
 // Whether --max-isa counts: it does not for the second model of a command.
 enum class MaxIsa : uint8_t { Applied, Ignored };
