@@ -179,14 +179,6 @@ class Structure {
   bool broken_ = false;
 };
 
-// True when hidden_act is there and no name: a fault of the file, not a gap of this program.
-bool has_no_activation_name(const nlohmann::json& config) {
-  const auto text = config.find("text_config");
-  const nlohmann::json& part = text != config.end() && text->is_object() ? *text : config;
-  const auto act = part.find("hidden_act");
-  return act != part.end() && !act->is_null() && !act->is_string();
-}
-
 }  // namespace
 
 void inspect_structure(const Inspected& model, Findings& out) {
@@ -204,7 +196,7 @@ void inspect_structure(const Inspected& model, Findings& out) {
   try {
     config = model_config(checkpoint);
   } catch (const Error& error) {
-    const bool absurd = error.code() == Code::BadInput || has_no_activation_name(*model.config);
+    const bool absurd = error.code() == Code::BadInput;
     out.add(absurd ? "config" : "unsupported", "config.json", "", error.message(), error.hint());
     out.add("left-out", "config.json", "", "the tensors are not compared with the model");
     structure.check_matrices();

@@ -10,8 +10,13 @@
 namespace octet {
 namespace {
 
-// A value as a message shows it: short, and printable even if a string in it is not UTF-8.
-std::string shown(const nlohmann::json& value) {
+std::string place(const std::string& path) {
+  return path.empty() ? "the top level" : path;
+}
+
+}  // namespace
+
+std::string shown_value(const nlohmann::json& value) {
   if (value.is_object()) return "an object";
   constexpr size_t kShown = 80;
   std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -19,10 +24,9 @@ std::string shown(const nlohmann::json& value) {
   return text;
 }
 
-}  // namespace
-
 void JsonField::fail(std::string_view expected, std::string_view hint) const {
-  throw_error(Code::BadInput, fmt::format("{} is {}, expected {}", path_, shown(*value_), expected),
+  throw_error(Code::BadInput,
+              fmt::format("{} is {}, expected {}", place(path_), shown_value(*value_), expected),
               std::string(hint));
 }
 
@@ -35,7 +39,7 @@ std::optional<JsonField> JsonField::find(std::string_view key) const {
 
 JsonField JsonField::at(std::string_view key) const {
   if (auto field = find(key)) return *field;
-  throw_error(Code::BadInput, fmt::format("{} has no \"{}\"", path_, key));
+  throw_error(Code::BadInput, fmt::format("{} has no \"{}\"", place(path_), key));
 }
 
 JsonField JsonField::object() const {

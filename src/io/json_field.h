@@ -8,8 +8,9 @@
 
 namespace octet {
 
-// One value of a config with its path, "quantization_config.config_groups.group_0.weights". The
-// JSON must outlive it. Every reader throws BadInput with path, expected and got.
+// One value of a config with its path, "quantization_config.config_groups.group_0.weights"; the
+// whole has the path "" and is named "the top level". The JSON must outlive it. Every reader throws
+// BadInput with path, expected and got.
 class JsonField {
  public:
   JsonField(const nlohmann::json& value, std::string path)
@@ -39,6 +40,9 @@ class JsonField {
   const nlohmann::json* value_;
   std::string path_;
 };
+
+// A value as a message shows it: short, and printable whatever it holds.
+std::string shown_value(const nlohmann::json& value);
 
 // True for null, {}, [] and "": what writers put where a feature is off.
 bool is_empty_value(const nlohmann::json& value);

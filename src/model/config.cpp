@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/printable.h"
+#include "io/json_field.h"
 #include "model/config_fields.h"
 
 namespace octet {
@@ -108,19 +110,27 @@ ModelConfig read_as(const ArchSpec& spec, std::string_view architecture, const J
   return result;
 }
 
+[[noreturn]] void refuse_text_type(const Json& text, const std::string& wrapper) {
+  const Json* type = find(text, "model_type");
+  if (type != nullptr && !type->is_string())
+    bad_field("text_config/model_type", "the name of a type", type);
+  throw_error(
+      Code::CannotRun,
+      type == nullptr
+          ? fmt::format("config.json: /text_config has no model_type: which text model is in "
+                        "\"{}\" is not known",
+                        printable(wrapper))
+          : fmt::format("config.json: /text_config/model_type: {} of \"{}\" is not a text model "
+                        "octet knows",
+                        shown_value(*type), printable(wrapper)),
+      fmt::format("known: the text models of {}", fmt::join(architecture_names(), ", ")));
+}
+
 // A wrapper's text model. What its own part leaves out, the whole says.
 ModelConfig read_wrapped(const Json& config, const Json& text) {
   const std::string& name = architecture_of(config);
   const ArchSpec* spec = spec_of_text_type(text);
-  if (spec == nullptr) {
-    const Json* type = find(text, "model_type");
-    throw_error(
-        Code::CannotRun,
-        fmt::format("config.json: /text_config/model_type: {} of \"{}\" is not a text model "
-                    "octet knows",
-                    type == nullptr ? "nothing" : type->dump(), name),
-        fmt::format("known: the text models of {}", fmt::join(architecture_names(), ", ")));
-  }
+  if (spec == nullptr) refuse_text_type(text, name);
   Json merged = text;
   for (const char* key : {"tie_word_embeddings", "eos_token_id"}) {
     const Json* own = find(config, key);
@@ -137,7 +147,8 @@ ModelConfig read_wrapped(const Json& config, const Json& text) {
 
 ModelConfig read_config(const Json& config) {
   const Json* text = find(config, "text_config");
-  if (text != nullptr && text->is_object()) return read_wrapped(config, *text);
+  if (text != nullptr && !text->is_object()) bad_field("text_config", "an object", text);
+  if (text != nullptr) return read_wrapped(config, *text);
   const std::string& name = architecture_of(config);
   for (const ArchSpec* spec : architectures()) {
     if (std::find(spec->hf_names.begin(), spec->hf_names.end(), name) == spec->hf_names.end())

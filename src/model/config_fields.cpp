@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "io/json_field.h"
 
 namespace octet {
 namespace config_json {
@@ -18,7 +19,7 @@ const Json* find(const Json& object, std::string_view key) {
 void bad_field(std::string_view key, std::string_view expected, const Json* got) {
   throw_error(Code::BadInput,
               fmt::format("config.json: /{}: expected {}, got {}", key, expected,
-                          got == nullptr ? "nothing" : got->dump()),
+                          got == nullptr ? "nothing" : shown_value(*got)),
               "the file must be the config.json that transformers wrote for the model");
 }
 
@@ -39,7 +40,7 @@ double number(const Json& object, std::string_view key, std::optional<double> fa
   }
   if (!value->is_number()) bad_field(path, "a number", value);
   const double result = value->get<double>();
-  if (!(result > -1e30 && result < 1e30)) bad_field(path, "a finite number", value);
+  if (!(result > -1e30 && result < 1e30)) bad_field(path, "a number between -1e30 and 1e30", value);
   return result;
 }
 

@@ -29,13 +29,14 @@ struct DecoderDefaults {
 ModelConfig read_decoder_config(const nlohmann::json& config, const DecoderDefaults& defaults = {});
 
 // rope_theta and rope_scaling at the top level, or rope_parameters (transformers 5). Throws
-// CannotRun for a kind that is not known and for parameters that differ by layer type.
+// CannotRun for a kind that is not known and for parameters that differ by layer type, BadInput for
+// numbers that are out of range or make a frequency zero, infinite or not a number.
 RopeConfig read_rope(const nlohmann::json& config, const ModelDims& dims);
 
-// The part of a head that is rotated. transformers' models of most families rotate all of it
-// whatever the field says; a field without effect is noted.
-double read_rotary_factor(const nlohmann::json& config, const DecoderDefaults& defaults,
-                          std::vector<std::string>& notes);
+// Elements of a head that are rotated: an even number from 2 to head_dim. transformers' models of
+// most families rotate all of it whatever partial_rotary_factor says; one without effect is noted.
+int64_t read_rotary_dim(const nlohmann::json& config, int64_t head_dim,
+                        const DecoderDefaults& defaults, std::vector<std::string>& notes);
 
 // Notes keys of rope_scaling or rope_parameters that nothing understands: a misspelt one would
 // leave its default in force without a word.

@@ -150,10 +150,33 @@ TEST(ReadConfig, AWrapperAroundAnUnknownTextModelIsRefused) {
                     HasSubstr("SomethingForConditionalGeneration")));
   json config = wrapped("llama");
   config["text_config"].erase("model_type");
-  EXPECT_THAT(refusal(config, Code::CannotRun), HasSubstr("nothing"));
+  EXPECT_THAT(refusal(config, Code::CannotRun), HasSubstr("/text_config has no model_type"));
+  config["text_config"]["model_type"] = 3;
+  EXPECT_THAT(refusal(config, Code::BadInput),
+              HasSubstr("/text_config/model_type: expected the name of a type, got 3"));
   config = wrapped("llama");
   config.erase("architectures");
   EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("architectures"));
+}
+
+TEST(ReadConfig, ATextConfigThatIsNoObjectIsRefused) {
+  for (const char* value : {"[]", "\"x\"", "3", "false"}) {
+    json config = sound();
+    config["text_config"] = json::parse(value);
+    EXPECT_THAT(
+        refusal(config, Code::BadInput),
+        HasSubstr(std::string("config.json: /text_config: expected an object, got ") + value));
+  }
+  json config = sound();
+  config["text_config"] = nullptr;
+  EXPECT_EQ(read_config(config).architecture, "LlamaForCausalLM");
+}
+
+TEST(ReadConfig, AHugeValueIsShownInShort) {
+  json config = sound();
+  config["vocab_size"] = json::array();
+  for (int i = 0; i < 10000; ++i) config["vocab_size"].push_back(i);
+  EXPECT_LT(refusal(config, Code::BadInput).size(), 300);
 }
 
 TEST(ReadConfig, TwoContradictingRopesAreRefused) {
@@ -196,6 +219,31 @@ TEST(ReadConfig, APartialRotationOfAFamilyWithoutOneHasNoEffectAndSaysSo) {
   EXPECT_EQ(read_config(config).dims.rotary_dim * 2, read_config(config).dims.head_dim);
 }
 
+TEST(ReadConfig, APartOfAHeadThatCannotBeRotatedIsNamedWhereItWasRead) {
+  json config = sound();
+  config["architectures"] = {"Phi3ForCausalLM"};
+  config["model_type"] = "phi3";
+  for (const double bad : {0.0, -0.5, 1.5, 1e308}) {
+    json other = config;
+    other["partial_rotary_factor"] = bad;
+    EXPECT_THAT(refusal(other, Code::BadInput),
+                AllOf(HasSubstr("config.json: /partial_rotary_factor: expected"),
+                      HasSubstr(json(bad).dump())));
+    other = config;
+    other["rope_parameters"] = {{"rope_type", "default"}, {"partial_rotary_factor", bad}};
+    EXPECT_THAT(refusal(other, Code::BadInput),
+                AllOf(HasSubstr("config.json: /rope_parameters/partial_rotary_factor: expected"),
+                      HasSubstr(json(bad).dump())));
+  }
+  config["head_dim"] = 64;
+  config["partial_rotary_factor"] = 0.55;  // 35 elements
+  EXPECT_THAT(refusal(config, Code::BadInput),
+              AllOf(HasSubstr("/partial_rotary_factor"), HasSubstr("64"), HasSubstr("not 35")));
+  config.erase("partial_rotary_factor");
+  config["head_dim"] = 63;
+  EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("/head_dim: expected an even number"));
+}
+
 TEST(ReadConfig, DefaultsAreThoseOfTheFamily) {
   json config = sound();
   config.erase("rms_norm_eps");
@@ -224,6 +272,88 @@ TEST(ReadConfig, LongRopeNeedsAFactorForEveryPair) {
   }
   config["rope_scaling"]["original_max_position_embeddings"] = 1;
   EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("original_max_position_embeddings"));
+}
+
+json longrope() {
+  json config = sound();
+  config["head_dim"] = 8;
+  config["rope_scaling"] = {{"rope_type", "longrope"},
+                            {"short_factor", {1, 1, 1, 1}},
+                            {"long_factor", {1, 2, 3, 4}},
+                            {"original_max_position_embeddings", 16}};
+  return config;
+}
+
+TEST(ReadConfig, NumbersOfALongRopeAreInRange) {
+  for (const char* key : {"factor", "attention_factor"}) {
+    for (const json& bad : {json(0), json(-1), json(1e308), json(1e-320), json("2")}) {
+      json config = longrope();
+      config["rope_scaling"][key] = bad;
+      EXPECT_THAT(refusal(config, Code::BadInput),
+                  AllOf(HasSubstr(std::string("config.json: /rope_scaling/") + key + ": expected"),
+                        HasSubstr("from 0.0001 to 1000000, got " + bad.dump())));
+    }
+  }
+  for (const char* key : {"short_factor", "long_factor"}) {
+    for (const json& bad : {json(0), json(-1), json(1e308), json(1e-320)}) {
+      json config = longrope();
+      config["rope_scaling"][key][2] = bad;
+      EXPECT_THAT(
+          refusal(config, Code::BadInput),
+          AllOf(HasSubstr(std::string("config.json: /rope_scaling/") + key + "/2: expected"),
+                HasSubstr("from 0.0001 to 1000000, got " + bad.dump())));
+    }
+  }
+}
+
+TEST(ReadConfig, FactorsOfEveryRopeAreInRange) {
+  for (const char* kind : {"linear", "dynamic", "yarn", "llama3"}) {
+    json config = sound();
+    config["rope_scaling"] = {
+        {"rope_type", kind}, {"factor", 2.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}};
+    EXPECT_EQ(read_config(config).rope.factor, 2) << kind;
+    for (const double bad : {0.0, -1.0, 1e29, 1e308, 1e-320}) {
+      config["rope_scaling"]["factor"] = bad;
+      EXPECT_THAT(refusal(config, Code::BadInput),
+                  AllOf(HasSubstr("/rope_scaling/factor: expected"), HasSubstr(json(bad).dump())))
+          << kind;
+    }
+  }
+}
+
+TEST(ReadConfig, FieldsOfYarnAndLlama3AreInRange) {
+  json config = sound();
+  config["rope_scaling"] = {
+      {"rope_type", "yarn"}, {"factor", 2.0}, {"low_freq_factor", 1}, {"high_freq_factor", 4}};
+  for (const char* key : {"beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim",
+                          "original_max_position_embeddings", "rope_theta"}) {
+    json other = config;
+    other["rope_scaling"][key] = -1;
+    EXPECT_THAT(refusal(other, Code::BadInput), HasSubstr(std::string("/rope_scaling/") + key));
+    other["rope_scaling"][key] = 1e29;
+    EXPECT_THAT(refusal(other, Code::BadInput), HasSubstr(std::string("/rope_scaling/") + key));
+  }
+  config["rope_scaling"]["rope_type"] = "llama3";
+  config["rope_scaling"]["high_freq_factor"] = 1 + 1e-12;  // equal in float32
+  EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("/rope_scaling/high_freq_factor"));
+}
+
+TEST(ReadConfig, AThetaThatLeavesNoFrequencyIsRefused) {
+  for (const double bad : {0.0, -1.0, 0.5, 1e30, 1e308}) {
+    json config = sound();
+    config["rope_theta"] = bad;
+    EXPECT_THAT(refusal(config, Code::BadInput),
+                HasSubstr("/rope_theta: expected a number from 1"));
+  }
+}
+
+TEST(ReadConfig, NumbersThatOnlyTogetherLeaveNoFrequencyAreRefused) {
+  json config = sound();
+  config["rope_theta"] = 1;  // yarn divides by its logarithm
+  config["rope_scaling"] = {
+      {"rope_type", "yarn"}, {"factor", 2.0}, {"original_max_position_embeddings", 1000000}};
+  EXPECT_THAT(refusal(config, Code::BadInput), AllOf(HasSubstr("config.json: /rope_scaling:"),
+                                                     HasSubstr("nan"), HasSubstr("rope_theta")));
 }
 
 TEST(ReadConfig, ADynamicRopeGrowsFromTheLengthOfTheModel) {

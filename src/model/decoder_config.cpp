@@ -88,11 +88,7 @@ ModelConfig read_decoder_config(const Json& config, const DecoderDefaults& defau
   const int64_t head_dim =
       defaults.head_dim != 0 ? defaults.head_dim : std::max<int64_t>(1, d.hidden / d.heads);
   d.head_dim = optional_int(config, "head_dim", head_dim, 2, 4096);
-  const double rotary = read_rotary_factor(config, defaults, model.notes);
-  d.rotary_dim = static_cast<int64_t>(static_cast<double>(d.head_dim) * rotary);
-  if (d.rotary_dim < 2 || d.rotary_dim > d.head_dim || d.rotary_dim % 2 != 0) {
-    bad_field("head_dim", "an even number of rotated elements", find(config, "head_dim"));
-  }
+  d.rotary_dim = read_rotary_dim(config, d.head_dim, defaults, model.notes);
   d.intermediate = required_int(config, "intermediate_size", 1, 1 << 24);
   d.vocab = required_int(config, "vocab_size", 1, 1 << 24);
   d.max_position =

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "model/config_fields.h"
+#include "model/rope_angles.h"
 
 namespace octet {
 namespace {
@@ -15,7 +16,28 @@ using Json = nlohmann::json;
 using config_json::bad_field;
 using config_json::find;
 using config_json::number;
-using config_json::positive;
+
+// What the numbers of a rotation may be. Published ones lie far inside: bases from 1e4 to 1e11,
+// factors up to 1024. Within these bounds no frequency in float32 becomes zero or infinite.
+struct Bounds {
+  double min;
+  double max;
+};
+constexpr Bounds kTheta{1, 1e15};
+constexpr Bounds kFactor{1e-4, 1e6};
+constexpr Bounds kLength{1, 1 << 30};  // tokens
+
+double in_bounds(const Json& value, const Bounds& bounds, std::string_view path) {
+  const double number = value.is_number() ? value.get<double>() : NAN;
+  if (number >= bounds.min && number <= bounds.max) return number;
+  bad_field(path, fmt::format("a number from {} to {}", bounds.min, bounds.max), &value);
+}
+
+// Field `key` of the whole config.json, within `bounds`.
+double top_number(const Json& config, std::string_view key, const Bounds& bounds, double fallback) {
+  const Json* value = find(config, key);
+  return value == nullptr ? fallback : in_bounds(*value, bounds, key);
+}
 
 struct RopeName {
   std::string_view word;
@@ -38,11 +60,16 @@ struct RopeField {
   double number_of(std::string_view key, std::optional<double> fallback) const {
     return number(value, key, fallback, parent);
   }
-  double positive_of(std::string_view key, std::optional<double> fallback) const {
-    return positive(value, key, fallback, parent);
+  // `fallback` is not measured: it comes from elsewhere, or from this program.
+  double bounded(std::string_view key, const Bounds& bounds, std::optional<double> fallback) const {
+    const Json* got = find(value, key);
+    if (got == nullptr && fallback) return *fallback;
+    if (got == nullptr) bad_field(path(key), "a number", nullptr);
+    return in_bounds(*got, bounds, path(key));
   }
+  std::string path(std::string_view key) const { return fmt::format("{}{}", parent, key); }
   [[noreturn]] void bad(std::string_view key, std::string_view expected) const {
-    bad_field(fmt::format("{}{}", parent, key), expected, find(value, key));
+    bad_field(path(key), expected, find(value, key));
   }
 };
 
@@ -87,12 +114,18 @@ RopeKind rope_kind(const RopeField& field) {
 // LongRoPE's divisors, one per rotated pair.
 std::vector<double> read_factors(const RopeField& field, std::string_view key, int64_t pairs) {
   const Json* list = field.find_key(key);
-  if (list == nullptr || !list->is_array() || static_cast<int64_t>(list->size()) != pairs)
+  if (list == nullptr || !list->is_array())
     field.bad(key, fmt::format("a list of {} numbers", pairs));
+  if (static_cast<int64_t>(list->size()) != pairs) {
+    throw_error(Code::BadInput,
+                fmt::format("config.json: /{}: expected {} numbers, one per rotated pair, got {}",
+                            field.path(key), pairs, list->size()),
+                "the list must be as long as half the rotated part of a head");
+  }
   std::vector<double> factors;
   for (const Json& factor : *list) {
-    if (!factor.is_number() || !(factor.get<double>() > 0)) field.bad(key, "numbers over 0");
-    factors.push_back(factor.get<double>());
+    const std::string path = fmt::format("{}/{}", field.path(key), factors.size());
+    factors.push_back(in_bounds(factor, kFactor, path));
   }
   return factors;
 }
@@ -100,9 +133,10 @@ std::vector<double> read_factors(const RopeField& field, std::string_view key, i
 // Factor of cos and sin of LongRoPE (arXiv 2402.13753, as Phi-3 uses it).
 double longrope_attention_factor(const RopeField& field, const RopeConfig& rope,
                                  int64_t max_position) {
-  if (field.find_key("attention_factor") != nullptr) return field.number_of("attention_factor", 1);
-  const double stretch =
-      field.number_of("factor", static_cast<double>(max_position) / rope.original_max_position);
+  const double stretch = field.bounded(
+      "factor", kFactor, static_cast<double>(max_position) / rope.original_max_position);
+  if (field.find_key("attention_factor") != nullptr)
+    return field.bounded("attention_factor", kFactor, 1);
   if (stretch <= 1) return 1;
   return std::sqrt(1 + std::log(stretch) / std::log(rope.original_max_position));
 }
@@ -129,12 +163,14 @@ void refuse_layered_rope(const RopeField& field) {
 // Factor of cos and sin of YaRN (arXiv 2309.00071, section 3.4), as transformers derives it from
 // the optional fields.
 double yarn_attention_factor(const RopeField& field, double factor) {
-  if (field.find_key("attention_factor") != nullptr) return field.number_of("attention_factor", 1);
+  constexpr Bounds kScale{0, 1e6};  // 0: as if it were absent
+  const double m = field.bounded("mscale", kScale, 0);
+  const double all = field.bounded("mscale_all_dim", kScale, 0);
+  if (field.find_key("attention_factor") != nullptr)
+    return field.bounded("attention_factor", kFactor, 1);
   const auto mscale = [&](double scale, double weight) {
     return scale <= 1 ? 1.0 : 0.1 * weight * std::log(scale) + 1.0;
   };
-  const double m = field.number_of("mscale", 0);
-  const double all = field.number_of("mscale_all_dim", 0);
   if (m != 0 && all != 0) return mscale(factor, m) / mscale(factor, all);
   return mscale(factor, 1);
 }
@@ -149,14 +185,30 @@ constexpr std::string_view kRopeKeys[] = {
 
 }  // namespace
 
-double read_rotary_factor(const Json& config, const DecoderDefaults& defaults,
-                          std::vector<std::string>& notes) {
-  double factor = number(config, "partial_rotary_factor", defaults.rotary_factor);
-  factor = rope_field(config).number_of("partial_rotary_factor", factor);
-  if (defaults.rotates_part || factor == 1) return factor;
-  notes.emplace_back(
-      "config.json: /partial_rotary_factor has no effect: this family rotates whole heads");
-  return 1;
+int64_t read_rotary_dim(const Json& config, int64_t head_dim, const DecoderDefaults& defaults,
+                        std::vector<std::string>& notes) {
+  constexpr std::string_view kKey = "partial_rotary_factor";
+  const RopeField field = rope_field(config);
+  const bool nested = field.find_key(kKey) != nullptr;
+  const std::string path = nested ? field.path(kKey) : std::string(kKey);
+  const Json* got = nested ? field.find_key(kKey) : find(config, kKey);
+  double factor = field.number_of(kKey, number(config, kKey, defaults.rotary_factor));
+  if (got != nullptr && !(factor > 0 && factor <= 1)) bad_field(path, "over 0, at most 1", got);
+  if (!defaults.rotates_part && factor != 1) {
+    notes.push_back(
+        fmt::format("config.json: /{} has no effect: this family rotates whole heads", path));
+    factor = 1;
+    got = nullptr;
+  }
+  const auto dim = static_cast<int64_t>(static_cast<double>(head_dim) * factor);
+  if (dim >= 2 && dim % 2 == 0) return dim;
+  if (got == nullptr)
+    bad_field("head_dim", fmt::format("an even number of rotated elements, not {}", dim),
+              find(config, "head_dim"));
+  bad_field(path,
+            fmt::format("a part of head_dim {} with an even number of elements, 2 or more, not {}",
+                        head_dim, dim),
+            got);
 }
 
 void note_unknown_rope_keys(const Json& config, std::vector<std::string>& notes) {
@@ -172,40 +224,69 @@ void note_unknown_rope_keys(const Json& config, std::vector<std::string>& notes)
         fmt::format("config.json: /{}factor has no effect without a rope_type", field.parent));
 }
 
-RopeConfig read_rope(const Json& config, const ModelDims& dims) {
-  const RopeField field = rope_field(config);
-  refuse_layered_rope(field);
-  RopeConfig rope;
-  rope.theta = field.positive_of("rope_theta", positive(config, "rope_theta", 10000));
-  rope.kind = rope_kind(field);
-  if (rope.kind == RopeKind::Default) return rope;
-  if (rope.kind != RopeKind::LongRope) rope.factor = field.positive_of("factor", std::nullopt);
-  if (rope.kind == RopeKind::Linear) return rope;
+namespace {
+
+// The fields of a rotation that depend on its kind.
+void read_kind(const RopeField& field, const Json& config, const ModelDims& dims,
+               RopeConfig& rope) {
+  if (rope.kind == RopeKind::Default) return;
+  if (rope.kind != RopeKind::LongRope) rope.factor = field.bounded("factor", kFactor, std::nullopt);
+  if (rope.kind == RopeKind::Linear) return;
   if (rope.kind == RopeKind::Dynamic) {
     // transformers measures the growth from max_position_embeddings, whatever the original was.
     rope.original_max_position = static_cast<double>(dims.max_position);
     if (rope.factor < 1) field.bad("factor", "1 or more");
     if (dims.rotary_dim <= 2) bad_field("head_dim", "more than one rotated pair", nullptr);
-    return rope;
+    return;
   }
-  rope.original_max_position = field.positive_of(
-      "original_max_position_embeddings",
-      number(config, "original_max_position_embeddings", static_cast<double>(dims.max_position)));
+  constexpr const char* kOriginal = "original_max_position_embeddings";
+  rope.original_max_position =
+      field.bounded(kOriginal, kLength,
+                    top_number(config, kOriginal, kLength, static_cast<double>(dims.max_position)));
   if (rope.kind == RopeKind::LongRope) {
     read_longrope(field, dims, rope);
-    return rope;
+    return;
   }
   if (rope.kind == RopeKind::Llama3) {
-    rope.low_freq_factor = field.positive_of("low_freq_factor", std::nullopt);
-    rope.high_freq_factor = field.positive_of("high_freq_factor", std::nullopt);
-    if (rope.high_freq_factor <= rope.low_freq_factor)
-      field.bad("high_freq_factor", "more than low_freq_factor");
-    return rope;
+    rope.low_freq_factor = field.bounded("low_freq_factor", kFactor, std::nullopt);
+    rope.high_freq_factor = field.bounded("high_freq_factor", kFactor, std::nullopt);
+    // Their difference, a float32, is a divisor.
+    if (static_cast<float>(rope.high_freq_factor) <= static_cast<float>(rope.low_freq_factor))
+      field.bad("high_freq_factor",
+                fmt::format("more than low_freq_factor {}", rope.low_freq_factor));
+    return;
   }
-  rope.beta_fast = field.positive_of("beta_fast", 32);
-  rope.beta_slow = field.positive_of("beta_slow", 1);
+  rope.beta_fast = field.bounded("beta_fast", kFactor, 32);
+  rope.beta_slow = field.bounded("beta_slow", kFactor, 1);
   rope.truncate = optional_bool(field.value, "truncate", true);
   rope.attention_factor = yarn_attention_factor(field, rope.factor);
+}
+
+// Whatever the single bounds let through together: a frequency that is no positive float turns
+// every answer into noise.
+void check_frequencies(const RopeField& field, const ModelDims& dims, const RopeConfig& rope) {
+  for (const int64_t length : {int64_t{1}, std::max<int64_t>(dims.max_position, 1 << 24)}) {
+    for (const float frequency : rope_frequencies(rope, dims.rotary_dim, length)) {
+      if (std::isfinite(frequency) && frequency > 0) continue;
+      throw_error(Code::BadInput,
+                  fmt::format("config.json: /{}: the rotation has a frequency of {} at {} tokens, "
+                              "expected a finite number over 0",
+                              field.parent.substr(0, field.parent.size() - 1), frequency, length),
+                  "check rope_theta and the factors");
+    }
+  }
+}
+
+}  // namespace
+
+RopeConfig read_rope(const Json& config, const ModelDims& dims) {
+  const RopeField field = rope_field(config);
+  refuse_layered_rope(field);
+  RopeConfig rope;
+  rope.theta = field.bounded("rope_theta", kTheta, top_number(config, "rope_theta", kTheta, 10000));
+  rope.kind = rope_kind(field);
+  read_kind(field, config, dims, rope);
+  check_frequencies(field, dims, rope);
   return rope;
 }
 
