@@ -85,13 +85,13 @@ const StoredTensor* TensorSet::find(std::string_view name) const {
 }
 
 void Findings::add(std::string_view id, std::string subject, std::string expected, std::string got,
-                   std::string hint) {
+                   std::string hint, std::vector<std::string> names) {
   const auto rule =
       std::find_if(kRules.begin(), kRules.end(), [&](const InspectRule& r) { return r.id == id; });
   OCTET_CHECK(rule != kRules.end(), "no rule \"{}\"", id);
   subjects_.insert(subject);
-  list_.push_back(
-      {&*rule, std::move(subject), std::move(expected), std::move(got), std::move(hint)});
+  list_.push_back({&*rule, std::move(subject), std::move(expected), std::move(got), std::move(hint),
+                   std::move(names)});
 }
 
 std::vector<Finding> Findings::take() {

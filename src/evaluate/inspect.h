@@ -35,6 +35,7 @@ struct Finding {
   std::string expected;  // may be empty, as may hint
   std::string got;
   std::string hint;
+  std::vector<std::string> names;  // all tensors of a finding that is of many; `got` names a few
 };
 
 struct Inspection {

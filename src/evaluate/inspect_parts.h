@@ -53,7 +53,7 @@ class Findings {
  public:
   // `id` must be one of inspect_rules().
   void add(std::string_view id, std::string subject, std::string expected, std::string got,
-           std::string hint = {});
+           std::string hint = {}, std::vector<std::string> names = {});
   // True when a finding of any rule names `subject`.
   bool has(std::string_view subject) const { return subjects_.count(subject) != 0; }
   bool empty() const { return list_.empty(); }

@@ -101,6 +101,7 @@ std::string to_json(const Inspection& inspection) {
                                 {"expected", f.expected},
                                 {"got", f.got},
                                 {"hint", f.hint}});
+    if (!f.names.empty()) json["findings"].back()["names"] = f.names;
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -169,7 +169,9 @@ class Structure {
     try {
       use.finish();
     } catch (const Error& error) {
-      add("tensor-unused", "files", "", error.message(), error.hint());
+      broken_ = true;
+      out_.add("tensor-unused", "files", "", error.message(), error.hint(),
+               {use.unused().begin(), use.unused().end()});
     }
   }
 

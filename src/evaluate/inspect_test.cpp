@@ -72,6 +72,18 @@ TEST_F(InspectTest, UnusedAbsentAndMisshapenTensorsAreFoundTogether) {
               AllOf(HasSubstr("model.layers.0.surprise"), Not(HasSubstr("up_proj"))));
 }
 
+TEST_F(InspectTest, TheJsonNamesEveryUnusedTensorTheTextAFew) {
+  TinyCheckpoint checkpoint = tiny_model(small());
+  for (int i = 0; i < 12; ++i)
+    checkpoint.add_normal(fmt::format("extra.{}", i), DType::BF16, Shape{4}, 1);
+  write(checkpoint);
+  const Inspection result = inspected();
+  EXPECT_THAT(explain(result), AllOf(HasSubstr("12 not used"), HasSubstr(" and 4 more")));
+  const auto json = nlohmann::json::parse(to_json(result));
+  EXPECT_EQ(json["findings"][0]["rule"], "tensor-unused");
+  EXPECT_EQ(json["findings"][0]["names"].size(), 12U);
+}
+
 TEST_F(InspectTest, AbsentAndBrokenShardsDoNotHideTheOthersFaults) {
   TinyCheckpoint checkpoint = with_scales(scales(0));
   write(checkpoint, 4);

@@ -22,6 +22,9 @@ constexpr std::string_view kMain = "main";
 constexpr size_t kCommitDigits = 40;
 // A ref holds one commit; a file that is longer is none.
 constexpr uint64_t kMaxRefBytes = 4096;
+// Bytes of a part of a repository's name, as the hub has it, and of a revision.
+constexpr size_t kLongestPart = 96;
+constexpr size_t kLongestRevision = 256;
 // More names make no message clearer.
 constexpr size_t kShown = 5;
 
@@ -31,8 +34,7 @@ bool is_word(char c) {
 
 // A part of a repository's name, as the hub admits them (huggingface_hub, validate_repo_id).
 bool is_repo_part(std::string_view part) {
-  constexpr size_t kLongest = 96;
-  if (part.empty() || part.size() > kLongest || !is_word(part.front())) return false;
+  if (part.empty() || part.size() > kLongestPart || !is_word(part.front())) return false;
   return std::all_of(part.begin(), part.end(),
                      [](char c) { return is_word(c) || c == '-' || c == '.'; }) &&
          part.find("--") == std::string_view::npos && part.find("..") == std::string_view::npos;
@@ -40,8 +42,7 @@ bool is_repo_part(std::string_view part) {
 
 // A revision becomes a path below refs/ and snapshots/: every component must stay below.
 bool is_revision(std::string_view text) {
-  constexpr size_t kLongest = 256;
-  if (text.empty() || text.size() > kLongest) return false;
+  if (text.empty() || text.size() > kLongestRevision) return false;
   while (true) {
     const size_t slash = text.find('/');
     const std::string_view part = text.substr(0, slash);
@@ -169,6 +170,17 @@ std::string shell_word(std::string_view text) {
               std::move(hint));
 }
 
+// `text` is longer than a path may be here.
+[[noreturn]] void refuse_long_name(std::string_view text) {
+  constexpr size_t kShownBytes = 60;
+  throw_error(Code::BadInput,
+              fmt::format("model \"{}...\" of {} bytes is too long for a path, and is not "
+                          "ORG/NAME[@REVISION] (parts of at most {} bytes, a revision of {})",
+                          printable_name(text.substr(0, kShownBytes)), text.size(), kLongestPart,
+                          kLongestRevision),
+              "name a folder, a file or a model of the Hugging Face cache");
+}
+
 // The commit that `revision` names in a repository, which may lack its snapshot.
 std::string commit_of(const HubName& name, const fs::path& repository) {
   const std::string revision = name.revision.value_or(std::string(kMain));
@@ -227,6 +239,7 @@ fs::path resolve_model(std::string_view text, const std::optional<std::string>& 
                        std::span<const fs::path> roots) {
   std::error_code unreadable;
   const bool on_disk = fs::exists(fs::path(text), unreadable);
+  if (unreadable == std::errc::filename_too_long) refuse_long_name(text);
   std::optional<HubName> name = on_disk ? std::nullopt : parse_hub_name(text);
   if (revision && !name) {
     throw_error(Code::BadInput,
@@ -288,6 +301,20 @@ std::string refetch_hint(const fs::path& file, std::string_view otherwise) {
   // Without --force-download a blob that is there counts as whole.
   return fmt::format("the file is damaged or cut short: fetch it again with `{} --force-download`",
                      download_command(origin->repo, files, origin->commit));
+}
+
+Error with_refetch(const Error& error, const fs::path& dir, std::span<const std::string> files) {
+  const auto origin = hub_origin(dir);
+  if (!origin || error.code() != Code::BadInput) return error;
+  std::vector<std::string> named;
+  for (const std::string& file : files) {
+    if (error.message().find(file) != std::string::npos) named.push_back(file);
+  }
+  if (named.empty()) return error;
+  return {error.code(), error.message(),
+          fmt::format("{}{}a damaged file is fetched again with `{} --force-download`",
+                      error.hint(), error.hint().empty() ? "" : "; ",
+                      download_command(origin->repo, named, origin->commit))};
 }
 
 void check_fetched(const fs::path& file) {

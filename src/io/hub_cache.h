@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace octet {
 
 // A model of the hub as users name it.
@@ -56,6 +58,11 @@ std::string fetch_hint(const HubOrigin& origin, std::span<const std::string> fil
 // What to do about a file that is damaged: the command that fetches it anew where it lies in a
 // snapshot, else `otherwise`.
 std::string refetch_hint(const std::filesystem::path& file, std::string_view otherwise = {});
+
+// An error of reading `files` in `dir`: when its message names some of them and `dir` is a
+// snapshot, its hint says how to fetch those again.
+Error with_refetch(const Error& error, const std::filesystem::path& dir,
+                   std::span<const std::string> files);
 
 // Throws BadInput with the command that fetches `file` when it lies in a snapshot and is not there,
 // or its blob is not.

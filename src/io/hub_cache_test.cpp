@@ -156,6 +156,16 @@ TEST_F(HubCacheTest, LeavesOtherTextsToOpening) {
   EXPECT_THAT(refusal("model", "v1"), HasSubstr("is not the name of a model of the hub"));
 }
 
+TEST_F(HubCacheTest, ANameThatIsTooLongForAPathIsRefusedInShort) {
+  for (const std::string& text :
+       {"a/b@" + std::string(5000, 'x'), std::string(300, 'y'), "org/" + std::string(5000, '\n')}) {
+    const std::string message = refusal(text);
+    EXPECT_THAT(message, AllOf(HasSubstr(fmt::format("of {} bytes is too long", text.size())),
+                               HasSubstr("ORG/NAME[@REVISION]"), Not(HasSubstr("/\n"))));
+    EXPECT_LT(message.size(), 600U);
+  }
+}
+
 TEST_F(HubCacheTest, SaysHowToFetchAModelThatIsNotThere) {
   EXPECT_THAT(refusal("org/name"),
               AllOf(HasSubstr("model org/name: no such folder, and not in the Hugging Face cache"),
@@ -291,6 +301,21 @@ TEST_F(HubCacheTest, FetchesATruncatedBlobAnew) {
   cut("config.json", 1);
   cut("model.safetensors.index.json", 5);
   EXPECT_EQ(refetch_hint("x/model.safetensors", "otherwise"), "otherwise");
+}
+
+TEST_F(HubCacheTest, AnErrorThatNamesAFileOfASnapshotSaysHowToFetchThatFileAgain) {
+  const std::array<std::string, 2> files{"tokenizer.json", "tokenizer_config.json"};
+  const Error error(Code::BadInput, "tokenizer_config.json: not JSON", "look");
+  const Error told = with_refetch(error, snapshot(), files);
+  EXPECT_EQ(told.message(), error.message());
+  EXPECT_EQ(told.hint(),
+            "look; a damaged file is fetched again with `hf download org/name "
+            "tokenizer_config.json --revision " +
+                kCommit + " --force-download`");
+  EXPECT_EQ(with_refetch(error, folder_.path(), files).hint(), "look");
+  EXPECT_EQ(with_refetch({Code::BadInput, "another"}, snapshot(), files).hint(), "");
+  const Error disk(Code::Environment, "tokenizer_config.json: the disk failed");
+  EXPECT_EQ(with_refetch(disk, snapshot(), files).hint(), "");
 }
 
 TEST_F(HubCacheTest, NamesALinkThatLeadsNowhereOutsideTheCacheToo) {

@@ -10,6 +10,8 @@
 namespace octet {
 namespace {
 
+constexpr std::string_view kLegacyKey = "compression_config";
+
 // The object that holds the words of quantisation, or nothing. Order as vLLM looks
 // (transformers_utils/config.py): the model's own, that of the text part, the legacy key.
 std::optional<JsonField> find_config(const JsonField& root) {
@@ -21,27 +23,41 @@ std::optional<JsonField> find_config(const JsonField& root) {
   if (const auto text = root.find("text_config"); text && text->value().is_object()) {
     if (auto own = text->find(kKey); usable(own)) return own;
   }
-  auto legacy = root.find("compression_config");
+  auto legacy = root.find(kLegacyKey);
   if (!usable(legacy)) return std::nullopt;
   // Old writers nest the same object once more.
   if (auto nested = legacy->object().find(kKey); usable(nested)) return nested;
   return legacy;
 }
 
-std::string method_of(const JsonField& config) {
-  const auto field = config.object().find("quant_method");
-  if (field) return field->word();
-  if (config.find("config_groups")) return "compressed-tensors";  // the legacy key has no method
-  return config.at("quant_method").word();
+constexpr std::string_view kMethods = "\"compressed-tensors\" and \"fp8\"";
+
+// As transformers, which refuses a quantization_config that names no method.
+[[noreturn]] void refuse_no_method(const JsonField& config) {
+  throw_error(
+      Code::BadInput,
+      fmt::format("{} has no \"quant_method\"; supported are {}", config.path(), kMethods),
+      config.find("config_groups")
+          ? "config_groups are written with \"quant_method\": \"compressed-tensors\": add it"
+          : "write the method that the weights were quantised with");
 }
 
-std::shared_ptr<const QuantDialect> parse_dialect(const JsonField& config) {
-  const std::string method = method_of(config);
+std::shared_ptr<QuantDialect> parse_dialect(const JsonField& config) {
+  const auto field = config.object().find("quant_method");
+  if (!field) {
+    // Writers of the legacy key knew one method and did not name it.
+    if (!config.path().starts_with(kLegacyKey) || !config.find("config_groups"))
+      refuse_no_method(config);
+    auto dialect = parse_compressed_tensors(config);
+    dialect->notes.push_back(
+        fmt::format("{} has no quant_method: read as compressed-tensors", config.path()));
+    return dialect;
+  }
+  const std::string method = field->word();
   if (method == "compressed-tensors") return parse_compressed_tensors(config);
   if (method == "fp8") return parse_fp8(config);
-  throw_error(Code::BadInput, fmt::format("{}.quant_method \"{}\" is not supported; supported are "
-                                          "\"compressed-tensors\" and \"fp8\"",
-                                          config.path(), printable_name(method)));
+  throw_error(Code::BadInput, fmt::format("{} \"{}\" is not supported; supported are {}",
+                                          field->path(), printable_name(method), kMethods));
 }
 
 }  // namespace

@@ -59,6 +59,18 @@ TEST(QuantConfig, TheLegacyKeyNeedsNoMethod) {
   EXPECT_EQ(config.method(), "compressed-tensors");
   EXPECT_EQ(config.format(), "naive-quantized");
   EXPECT_TRUE(config.match(kOut));
+  EXPECT_THAT(
+      config.notes(),
+      testing::Contains(HasSubstr("compression_config has no quant_method: read as compressed")));
+}
+
+TEST(QuantConfig, TheUsualKeyNeedsAMethod) {
+  const json words{
+      {"config_groups",
+       {{"g", {{"targets", {"Linear"}}, {"weights", {{"type", "float"}, {"num_bits", 8}}}}}}}};
+  EXPECT_THAT(refusal({{"quantization_config", words}}),
+              AllOf(HasSubstr("quantization_config has no \"quant_method\""),
+                    HasSubstr("\"compressed-tensors\" and \"fp8\"")));
 }
 
 TEST(QuantConfig, OtherMethodsAreRefusedByName) {

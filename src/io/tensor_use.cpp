@@ -130,7 +130,7 @@ void TensorUse::add_skip(size_t at, std::string_view reason) {
 
 void TensorUse::finish() {
   const Range prediction = prediction_layers(checkpoint_->config());
-  std::vector<std::string_view> unused;
+  unused_.clear();
   std::vector<std::string_view> twice;
   for (size_t i = 0; i < uses_.size(); ++i) {
     const std::string_view name = checkpoint_->tensors()[i].name;
@@ -145,17 +145,17 @@ void TensorUse::finish() {
     } else if (layer >= prediction.begin && layer < prediction.end) {
       add_skip(i, kPrediction);
     } else {
-      unused.push_back(name);
+      unused_.push_back(name);
     }
   }
-  if (unused.empty() && twice.empty()) return;
+  if (unused_.empty() && twice.empty()) return;
   std::string message = checkpoint_->dir().string() + ": every tensor must be used once;";
-  if (!unused.empty()) {
-    message += fmt::format(" {} not used by this model: {}", unused.size(), list_names(unused));
+  if (!unused_.empty()) {
+    message += fmt::format(" {} not used by this model: {}", unused_.size(), list_names(unused_));
   }
   if (!twice.empty()) {
-    message += fmt::format("{} {} used more than once: {}", unused.empty() ? "" : ";", twice.size(),
-                           list_names(twice));
+    message += fmt::format("{} {} used more than once: {}", unused_.empty() ? "" : ";",
+                           twice.size(), list_names(twice));
   }
   throw_error(Code::BadInput, std::move(message),
               "config.json describes another model than the files hold");

@@ -25,6 +25,9 @@ class TensorUse {
   // or used twice.
   void finish();
 
+  // Every tensor that finish() found not used; its message names the first few.
+  const std::vector<std::string_view>& unused() const { return unused_; }
+
   // The skip list after finish(), one line per reason: "2 tensors skipped: ... (first name, ...)".
   std::vector<std::string> skipped() const;
 
@@ -39,6 +42,7 @@ class TensorUse {
   const Checkpoint* checkpoint_;
   std::vector<uint8_t> uses_;  // per entry of checkpoint.tensors(); kSkipped on the skip list
   std::vector<Skipped> skipped_;
+  std::vector<std::string_view> unused_;
 };
 
 }  // namespace octet

@@ -95,6 +95,15 @@ TEST_F(TensorUseTest, ZeroPointsAndOutputScalesAreSkipped) {
   EXPECT_EQ(use_->skipped().size(), 2U);
 }
 
+TEST_F(TensorUseTest, AllThatIsNotUsedIsKeptThoughTheMessageNamesEight) {
+  for (int i = 0; i < 11; ++i)
+    tiny_.add(fmt::format("extra.{}", i), DType::U8, Shape{1}, std::vector<std::byte>(1));
+  open({});
+  EXPECT_THAT(refusal(), HasSubstr("11 not used by this model: extra.0, extra.1"));
+  EXPECT_THAT(refusal(), HasSubstr(" and 3 more"));
+  EXPECT_EQ(use_->unused().size(), 11U);
+}
+
 TEST_F(TensorUseTest, OnlyWholeComponentsAreSkipped) {
   open({"model.layers.0.my_k_scale"});
   EXPECT_THAT(refusal(), HasSubstr("model.layers.0.my_k_scale"));

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
-#include <type_traits>
 
 #include "base/error.h"
+#include "op/problem_text.h"
 #include "plan/binding.h"
 #include "plan/budget.h"
 
@@ -159,13 +159,13 @@ void judge_layers(ModelPlan& plan) {
   }
 }
 
-// Refuses the quantizers of `spec` that are in quarantine and chooses anew among the others.
-void quarantine(Selection<Kernel<Quantize>>& selection, const QuantSpec& spec,
-                const ModelPlan& plan) {
+// Refuses the kernels that are in quarantine for this problem and chooses anew among the others.
+template <class Op>
+void quarantine(Selection<Kernel<Op>>& selection, const ModelPlan& plan) {
   selection.chosen.reset();
   for (size_t i = 0; i < selection.attempts.size(); ++i) {
-    Attempt<Kernel<Quantize>>& attempt = selection.attempts[i];
-    const QuarantineEntry key = quarantine_key(*attempt.kernel, spec, plan.device);
+    Attempt<Kernel<Op>>& attempt = selection.attempts[i];
+    const QuarantineEntry key = quarantine_key(*attempt.kernel, selection.problem, plan.device);
     if (auto no = plan.options.policy.quarantine.refusal(key))
       attempt.refusals.push_back(*std::move(no));
     if (attempt.refusals.empty() && !selection.chosen) selection.chosen = i;
@@ -176,7 +176,8 @@ template <class Op>
 void choose(Selection<Kernel<Op>>& selection, const typename Op::Problem& problem,
             ModelPlan& plan) {
   selection = select<Op>(kernels<Kernel<Op>>(), problem, plan.device, plan.options.policy.disabled);
-  if constexpr (std::is_same_v<Op, Quantize>) quarantine(selection, problem.output, plan);
+  selection.problem = problem_text(problem);
+  quarantine(selection, plan);
   if (selection.chosen) return;
   std::string text = fmt::format("cannot plan {} on \"{}\" ({})", Op::kName, plan.device.name,
                                  name(plan.device.kind));
@@ -229,7 +230,10 @@ ModelPlan make_plan(PlanRequest request, const DeviceInfo& device, PlanOptions o
   plan.options = std::move(options);
   plan.device = device;
   plan.notes = plan.request.notes;
-  check_names(plan.options.policy, known_names());
+  const auto known = known_names();
+  check_names(plan.options.policy, known);
+  if (auto note = unknown_kernels_note(plan.options.policy.quarantine, known))
+    plan.notes.push_back(*std::move(note));
   check_bindings(plan.request, plan.options.policy, kernels<LinearKernel>());
   plan.ranks_requested = plan.options.ranks;
   plan.ranks_possible = possible_ranks(plan.request);

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "io/json_field.h"
 
 namespace octet {
@@ -89,6 +92,26 @@ void Quarantine::put(QuarantineEntry entry) {
   } else {
     *same = std::move(entry);
   }
+}
+
+std::optional<std::string> unknown_kernels_note(const Quarantine& quarantine,
+                                                std::span<const std::string_view> known) {
+  constexpr size_t kShown = 5;
+  std::set<std::string_view> names;
+  for (const QuarantineEntry& entry : quarantine.entries) {
+    if (std::find(known.begin(), known.end(), entry.kernel) == known.end())
+      names.insert(entry.kernel);
+  }
+  if (names.empty()) return std::nullopt;
+  std::string shown;
+  for (auto it = names.begin();
+       it != names.end() && std::distance(names.begin(), it) < ptrdiff_t{kShown}; ++it)
+    shown += fmt::format("{}\"{}\"", it == names.begin() ? "" : ", ", printable_name(*it));
+  if (names.size() > kShown) shown += fmt::format(" and {} more", names.size() - kShown);
+  return fmt::format(
+      "--quarantine {}: entries that name {} have no effect: this program has no "
+      "such kernel",
+      quarantine.file, shown);
 }
 
 Quarantine parse_quarantine(std::string_view text, std::string file) {

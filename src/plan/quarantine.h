@@ -3,6 +3,7 @@
 // of them for the problems it failed on, and for no other.
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,9 @@ struct QuarantineEntry {
   std::string scheme;    // of a linear kernel
   int64_t n = 0, k = 0;  // of a linear kernel, in elements
   std::string weight;    // how a linear kernel reads the weight, "f8e4m3/row/bf16/static"
-  std::string input;   // what it takes, or what a quantizer makes: "bf16", "f8e4m3/row/f32/dynamic"
+  // What a linear kernel takes ("bf16", "f8e4m3/row/f32/dynamic"), or the problem of another
+  // operation (op/problem_text.h): what a quantizer makes, "width 576" of a norm.
+  std::string input;
   std::string reason;  // "error 3.2e+04 times its bound"
   std::string octet;   // version of the program that found it
 };
@@ -30,6 +33,16 @@ QuarantineEntry quarantine_key(const LinearKernel& kernel, const LinearProblem& 
                                const DeviceInfo& device);
 QuarantineEntry quarantine_key(const Kernel<Quantize>& kernel, const QuantSpec& output,
                                const DeviceInfo& device);
+template <class Op>
+QuarantineEntry quarantine_key(const Kernel<Op>& kernel, const std::string& problem,
+                               const DeviceInfo& device) {
+  QuarantineEntry entry;
+  entry.device = name(device.kind);
+  entry.device_name = device.name;
+  entry.kernel = kernel.name;
+  entry.input = problem;
+  return entry;
+}
 
 // True when both speak of the same kernel, problem and device.
 bool same_subject(const QuarantineEntry& a, const QuarantineEntry& b);
@@ -44,6 +57,10 @@ struct Quarantine {
   // Adds an entry in place of one with the same subject.
   void put(QuarantineEntry entry);
 };
+
+// A remark when entries name kernels outside `known`, those of this program: they refuse nothing.
+std::optional<std::string> unknown_kernels_note(const Quarantine& quarantine,
+                                                std::span<const std::string_view> known);
 
 // Reads the text of a quarantine file. Throws BadInput naming the file and the JSON path.
 Quarantine parse_quarantine(std::string_view text, std::string file);

@@ -1,5 +1,6 @@
 #include "plan/quarantine.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 LinearKernel kernel(std::string_view name, int preference) {
   LinearKernel k{};
@@ -96,6 +98,24 @@ TEST(Quarantine, TheSameSubjectIsKeptOnceWithItsLastReason) {
   EXPECT_EQ(quarantine.entries.front().reason, "another");
 }
 
+TEST(Quarantine, KernelsThatThisProgramDoesNotHaveAreNoted) {
+  Quarantine quarantine = of_fast();
+  const std::string_view known[] = {kFast.name, kSlow.name};
+  EXPECT_EQ(unknown_kernels_note({}, known), std::nullopt);
+  EXPECT_EQ(unknown_kernels_note(quarantine, known), std::nullopt);
+  const std::string_view other[] = {kSlow.name};
+  EXPECT_THAT(unknown_kernels_note(quarantine, other).value_or(""),
+              AllOf(HasSubstr("bad.json"), HasSubstr("\"cpu.linear.w8a16.f8.fast\""),
+                    HasSubstr("no effect")));
+  for (int i = 0; i < 9; ++i) {
+    QuarantineEntry entry = quarantine.entries.front();
+    entry.kernel = fmt::format("cpu.\x1b.{}", i);
+    quarantine.put(entry);
+  }
+  EXPECT_THAT(unknown_kernels_note(quarantine, known).value_or(""),
+              AllOf(HasSubstr("\\x1b.4\" and 4 more"), Not(HasSubstr("\x1b"))));
+}
+
 void expect_refused(std::string_view text, std::string_view place) {
   try {
     parse_quarantine(text, "list.json");
@@ -110,8 +130,8 @@ void expect_refused(std::string_view text, std::string_view place) {
 
 TEST(Quarantine, TextsOfAnotherFormAreRefusedWithFileAndPlace) {
   expect_refused("", "not JSON");
-  expect_refused("[]", "list.json");
-  expect_refused("{}", "octet_quarantine");
+  expect_refused("[]", "list.json: the top level is [], expected an object");
+  expect_refused("{}", "list.json: the top level has no \"octet_quarantine\"");
   expect_refused(R"({"octet_quarantine": 2, "entries": []})", "octet_quarantine is 2");
   expect_refused(R"({"octet_quarantine": 1})", "entries");
   expect_refused(R"({"octet_quarantine": 1, "entries": [3]})", "entries[0]");
