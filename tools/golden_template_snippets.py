@@ -181,6 +181,10 @@ TEXT_FILTERS = [
     "{{ '%*d|%.3s|%-*s|%5s|%.*f' % (5, 42, 'abcdef', 6, 'x', 'é', 1, 2.25) }} {{ '%s' % none }} {{ '%s%s' % (undefined_name, true) }}|",
     "{{ 'a b_c d-e' | wordcount }} [{{ 'x' | center(7) }}] [{{ 'ab' | center(5) }}] {{ 'x' | center | length }}",
     "{{ 'text'|upper|lower|capitalize|replace('T', 't')|length }}",
+    "{{ 'foo bar baz qux' | truncate(9) }}|{{ 'foo bar baz qux' | truncate(9, true) }}|{{ 'foo bar baz qux' | truncate(11) }}|{{ 'foo bar baz qux' | truncate(11, false, '...', 0) }}|{{ 'foo bar baz qux' | truncate(9, leeway=none) }}",
+    "{{ unicode | truncate(10, leeway=0) }}|{{ unicode | truncate(12, true, '…', 1) }}|{{ 'unbroken' | truncate(5, leeway=0) }}|{{ ' x y z' | truncate(4, end='', leeway=0) }}|{{ 'abcdef' | truncate(3, end='END', leeway=0) }}|{{ 'ab' | truncate(0, true, '', 0) }}|",
+    "{{ ('x' * 300) | truncate | length }} {{ ('ab ' * 100) | truncate | length }} {{ ('x' * 260) | truncate | length }} {{ nope | truncate(3) }}| {{ [1, 2] | truncate(3) }} {{ 'abc' | truncate(true, true, '', 0) }} {{ {'a': 1} | truncate(end='-', length=1) }}",
+    "{{ ('<b>bold words here</b>' | escape) | truncate(14, leeway=0) }} {{ ('a b c d' | safe) | truncate(4, true, '<>', 0) }} {{ 'a\\nb c\\nd' | truncate(5, leeway=0) }} {{ 'x' | truncate(9223372036854775807, leeway=9223372036854775807) }}",
 ]
 
 LIST_FILTERS = [
@@ -202,6 +206,12 @@ LIST_FILTERS = [
     "{{ person | attr('name') is defined }} {{ text | attr('upper') is callable }} {{ numbers | attr('nope') }}|",
     "{% set g = numbers | map('string') %}{{ g | join }}{{ g | join }}|{{ g is iterable }}{{ (numbers | select('gt', 100)) and true }}",
     "{{ numbers | map('abs') | select('gt', 2) | map('string') | join('+') }}",
+    "{% for age, list in people | groupby('age') %}{{ age }}:{{ list | map(attribute='name') | join(',') }};{% endfor %} {% for g in people | groupby('age') %}{{ g.grouper }}={{ g.list | length }}/{{ g[0] }}{{ g[1][0].name }}{{ g['list'] | length }}{{ g['grouper'] }};{% endfor %}",
+    "{{ words | map('string') | groupby(attribute=none) | list }} {{ ['b', 'A', 'a', 'B', 'a'] | groupby(none) }} {{ ['x', 'Y'] | groupby(0) }} {{ ['x', 'Y', 'X'] | groupby(0, case_sensitive=true) }}",
+    "{{ [{'k': 'b', 'v': 1}, {'k': 'A', 'v': 2}, {'k': 'B', 'v': 3}, {'k': 'a', 'v': 4}] | groupby('k') }} {{ [{'k': 'b'}, {'k': 'A'}, {'k': 'B'}, {'k': 'a'}] | groupby('k', case_sensitive=true) | map(attribute='grouper') | list }} {{ [{'k': 'b'}, {'k': 'B'}] | groupby('k') | map('first') | list }}",
+    "{{ [{'a': {'b': 2}}, {'a': {'b': 1}}, {'a': {'b': 2.0}}] | groupby('a.b') }} {{ [{'a': 1}, {}, {'a': 0}] | groupby('a', default=0) }} {{ [{'b': 1}] | groupby('a') }} {{ [] | groupby('a') }} {{ nope | groupby('a') }} {{ dictionary | groupby(0) }}",
+    "{% set g = ([{'a': 1}] | groupby('a'))[0] %}{{ g }} {{ g | length }} {{ g | tojson }} {{ g == (1, [{'a': 1}]) }} {{ g + (2,) }} {{ g[:1] }} {{ g[:1].grouper is defined }} {{ g.nope is defined }} {{ g.count(1) }} {{ g is sequence }} {{ (g.list, 1)[0] }} {{ g.index(1) }}",
+    "{% for role, group in messages | groupby('role') %}{{ role }}{{ group | length }}{{ loop.index }}{% endfor %} {{ messages | groupby('role') | map('last') | map('length') | join }} {{ (messages | selectattr('role') | groupby('role'))[0].list[0].role }}",
     "{{ [3, 1, 2] | sort | first }} {{ (words | map('lower') | list).count('apple') }} {{ numbers.index(4) }} {{ (1, 2, 1).count(1) }}",
 ]
 
@@ -289,6 +299,10 @@ ERRORS = [
     "{% set person.name = 1 %}", "{% set nope.x = 1 %}", "{{ {[1]: 2} }}", "{{ [[1]] | unique | list }}",
     "{{ 5 | length }}", "{{ none | length }}", "{{ (numbers | map('abs')) | length }}", "{{ (numbers | map('abs')) | last }}",
     "{{ (numbers | map('abs'))[0].x }}", "{{ 5 | join }}", "{{ mixed | sort }}", "{{ [1, 'a'] | min }}", "{{ ['a'] | sum }}",
+    "{{ [{}, {}] | groupby('a') }}", "{{ [{'a': 1}, {'a': 'x'}] | groupby('a') }}", "{{ [{'a': {}}, {'a': {}}] | groupby('a') }}",
+    "{{ people | groupby }}", "{{ 5 | groupby('a') }}", "{{ people | groupby('age', nope=1) }}", "{{ people | groupby('a.b') }}",
+    "{{ text | truncate(2) }}", "{{ text | truncate(9, leeway=-1) }}", "{{ 5 | truncate }}", "{{ text | truncate('9') }}",
+    "{{ numbers | truncate(3, leeway=0) }}", "{{ none | truncate(3) }}", "{{ text | truncate(5, end=1) }}",
     "{{ 5 | dictsort }}", "{{ 5 | items | list }}", "{{ ', '.join([1]) }}", "{{ 'a'.split('') }}", "{{ text.index('zzz') }}",
     "{{ text.startswith(1) }}", "{{ nope | tojson }}", "{{ namespace() | tojson }}", "{{ {'a': range} | tojson }}",
     "{{ {(1, 2): 1} | tojson }}", "{{ '%d' % 'a' }}", "{{ '%s %s' % ('a',) }}", "{{ 'x' % 1 }}", "{{ '%q' % 1 }}", "{{ '%' % 1 }}",

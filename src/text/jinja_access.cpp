@@ -61,6 +61,10 @@ std::optional<Value> own_attribute(const Value& object, std::string_view name) {
   if (object.is_sequence(SequenceKind::List) && is_one_of(kListMutators, name)) {
     return unsafe(object, name);
   }
+  if (object.is_sequence() && object.items().group) {
+    if (name == "grouper") return object.items().items[0];
+    if (name == "list") return object.items().items[1];
+  }
   if (object.holds<Namespace*>()) {
     if (const Value* value = object.get<Namespace*>()->find(name)) return *value;
     return std::nullopt;

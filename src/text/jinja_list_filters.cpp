@@ -178,6 +178,39 @@ Value sort(Runtime& runtime, const Arguments& a) {
   return Value::list(sort_by_keys(std::move(items), keys, a.has(1) && a[1].truthy(), budget));
 }
 
+// As jinja2: sorted by the attribute, neighbours with equal ones together. The name of a group is
+// the attribute of its first item, in the case that it has there.
+Value group_by(Runtime& runtime, const Arguments& a) {
+  Budget& budget = runtime.budget;
+  const AttributePath path(a[1]);
+  const Value fallback = given_or_none(a, 2);
+  const bool case_sensitive = a.has(3) && a[3].truthy();
+  const ValueList items = collect(a[0], budget);
+  budget.allocate(items.size() * (sizeof(Value) + 2 * sizeof(size_t)));
+  ValueList keys;
+  std::vector<size_t> order;
+  for (const Value& item : items) {
+    order.push_back(order.size());
+    keys.push_back(folded(path.get(item, fallback, budget), case_sensitive, budget));
+  }
+  // Unlike `sort` it asks for an order even of equal keys: undefined ones have none.
+  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) {
+    return compare(keys[x], keys[y], "<", budget).value_or(0) < 0;
+  });
+  ValueList groups;
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin + 1;
+    while (end < order.size() && equal(keys[order[begin]], keys[order[end]], budget)) ++end;
+    budget.allocate((end - begin + 4) * sizeof(Value));
+    ValueList members;
+    for (size_t i = begin; i < end; ++i) members.push_back(items[order[i]]);
+    Value grouper = path.get(members.front(), fallback, budget);
+    groups.push_back(Value::group(std::move(grouper), Value::list(std::move(members))));
+    begin = end;
+  }
+  return Value::list(std::move(groups));
+}
+
 Value dict_sort(Runtime& runtime, const Arguments& a) {
   Budget& budget = runtime.budget;
   if (a[0].is_undefined()) a[0].fail_undefined();
@@ -386,6 +419,7 @@ constexpr std::array kFilters = {
     Builtin{"list", "value", list},
     Builtin{"reverse", "value", reverse},
     Builtin{"sort", "value reverse? case_sensitive? attribute?", sort},
+    Builtin{"groupby", "value attribute default? case_sensitive?", group_by},
     Builtin{"dictsort", "value case_sensitive? by? reverse?", dict_sort},
     Builtin{"items", "value", items},
     Builtin{"unique", "value case_sensitive? attribute?", unique},

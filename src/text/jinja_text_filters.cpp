@@ -6,6 +6,7 @@
 #include "text/jinja_builtin.h"
 #include "text/jinja_format.h"
 #include "text/jinja_literal.h"
+#include "text/jinja_operator.h"
 #include "text/jinja_print.h"
 #include "text/jinja_text_edit.h"
 #include "text/jinja_unicode.h"
@@ -114,6 +115,32 @@ Value indented(Runtime& runtime, const Arguments& a) {
     out += line;
   });
   return Value::text(out.take(), subject.safe);
+}
+
+// As jinja2: a text up to `leeway` too long stays whole; without `killwords` the last word that
+// does not fit goes entirely.
+Value truncated(Runtime& runtime, const Arguments& a) {
+  Budget& budget = runtime.budget;
+  const int64_t length = a.integer(1, 255, "truncate: length");
+  const std::string end = a.has(3) ? a.text(3, "truncate: end") : "...";
+  const int64_t leeway =
+      a.has(4) && !a[4].is_none() ? a.integer(4, 0, "truncate: leeway") : int64_t{5};
+  const int64_t end_length = count_characters(end);
+  if (length < end_length)
+    fail(fmt::format("truncate: expected length >= {}, got {}", end_length, length));
+  if (leeway < 0) fail(fmt::format("truncate: expected leeway >= 0, got {}", leeway));
+  const auto given = length_of(a[0], budget);
+  if (!given) fail(fmt::format("object of type '{}' has no len()", a[0].type_name()));
+  if (*given <= length || *given - length <= leeway) return a[0];
+  if (!a[0].is_text()) fail(fmt::format("truncate: expected a str, got a {}", a[0].type_name()));
+  Value kept =
+      slice_of(a[0], {Value::none(), Value::integer(length - end_length), Value::none()}, budget);
+  if (!(a.has(2) && a[2].truthy())) {
+    const std::string& text = kept.bytes();
+    const size_t space = text.rfind(' ');
+    if (space != std::string::npos) kept = Value::text(text.substr(0, space), kept.is_safe());
+  }
+  return apply(BinaryOp::Add, kept, a.has(3) ? a[3] : Value::text(end), budget);
 }
 
 Value centered(Runtime& runtime, const Arguments& a) {
@@ -313,6 +340,7 @@ constexpr std::array kFilters = {
     Builtin{"trim", "value chars?", trim},
     Builtin{"replace", "s old new count?", replaced},
     Builtin{"indent", "s width? first? blank?", indented},
+    Builtin{"truncate", "s length? killwords? end? leeway?", truncated},
     Builtin{"center", "value width?", centered},
     Builtin{"wordcount", "s", word_count},
     Builtin{"escape", "s", escape},

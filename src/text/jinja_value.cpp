@@ -88,6 +88,13 @@ Value Value::sequence(SequenceKind kind, ValueList items, std::string shown) {
       Sequence{kind, nested_depth(inner), std::move(items), std::move(shown)})));
 }
 
+Value Value::group(Value grouper, Value list) {
+  const int inner = std::max(grouper.depth(), list.depth());
+  ValueList items{std::move(grouper), std::move(list)};
+  return Value(Data(std::make_shared<const Sequence>(
+      Sequence{SequenceKind::Tuple, nested_depth(inner), std::move(items), {}, true})));
+}
+
 bool Value::is_sequence(SequenceKind kind) const {
   return is_sequence() && items().kind == kind;
 }

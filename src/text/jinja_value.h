@@ -63,6 +63,8 @@ class Value {
   // Throws Error{BadInput} when the items nest deeper than kMaxValueDepth. `shown`: how a Range
   // prints.
   static Value sequence(SequenceKind kind, ValueList items, std::string shown = {});
+  // What `groupby` gives: a tuple of both, which are also its attributes "grouper" and "list".
+  static Value group(Value grouper, Value list);
 
   bool is_undefined() const { return holds<Undefined>(); }
   bool is_none() const { return holds<None>(); }
@@ -112,6 +114,7 @@ struct Sequence {
   int depth;
   ValueList items;
   std::string shown;            // Range only: how it prints
+  bool group = false;           // Tuple only: its items have names, see Value::group
   mutable size_t consumed = 0;  // Generator only: items already taken, by any reader
 };
 
