@@ -22,6 +22,18 @@ class SplitMix64 {
   // In [0, 1), with 53 random bits.
   constexpr double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
 
+  // In [0, count).
+  constexpr int64_t below(int64_t count) {
+    return static_cast<int64_t>(bits() % static_cast<uint64_t>(count));
+  }
+
+  // About normal with mean 0 and variance 1, in (-6, 6): the sum of twelve uniforms.
+  constexpr double bell() {
+    double sum = -6;
+    for (int i = 0; i < 12; ++i) sum += uniform();
+    return sum;
+  }
+
  private:
   uint64_t state_;
 };

@@ -26,13 +26,6 @@ constexpr int64_t kFewestOutputs = 64;
 // Laid over y before a run; a NaN that no kernel computes.
 constexpr uint32_t kUnwritten = 0x7FC0BEEFU;
 
-// About normal with deviation 1: the sum of twelve uniforms.
-double normal(SplitMix64& random) {
-  double sum = -6;
-  for (int i = 0; i < 12; ++i) sum += random.uniform();
-  return sum;
-}
-
 // Tokens with the spread that inputs of trained decoders have: channels of unequal size, one in 256
 // some 30 times larger, and tokens of unequal size. A static scale is used to its edge: one token
 // in four goes a little past its largest code and saturates.
@@ -41,7 +34,7 @@ std::vector<float> random_tokens(int64_t k, const Linear& layer, uint64_t seed) 
   SplitMix64 random(seed);
   std::vector<double> channel(static_cast<size_t>(k));
   for (double& gain : channel) {
-    gain = std::exp(0.4 * normal(random));
+    gain = std::exp(0.4 * random.bell());
     if (random.bits() % 256 == 0) gain *= kOutlier;
   }
   std::vector<float> x(static_cast<size_t>(kMaxTokens * k));
@@ -49,7 +42,7 @@ std::vector<float> random_tokens(int64_t k, const Linear& layer, uint64_t seed) 
     float* row = x.data() + m * k;
     double amax = 0;
     for (int64_t i = 0; i < k; ++i) {
-      row[i] = static_cast<float>(channel[static_cast<size_t>(i)] * normal(random));
+      row[i] = static_cast<float>(channel[static_cast<size_t>(i)] * random.bell());
       amax = std::max(amax, std::fabs(double{row[i]}));
     }
     double size = std::exp2(2 * random.uniform() - 1);

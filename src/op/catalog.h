@@ -98,6 +98,7 @@ template <class K>
 struct Selection {
   std::vector<Attempt<K>> attempts;
   std::optional<size_t> chosen;
+  std::string problem;  // in words, as a quarantine entry names it
 
   const K* kernel() const { return chosen ? attempts[*chosen].kernel : nullptr; }
 };

@@ -165,7 +165,8 @@ void quarantine(Selection<Kernel<Op>>& selection, const ModelPlan& plan) {
   selection.chosen.reset();
   for (size_t i = 0; i < selection.attempts.size(); ++i) {
     Attempt<Kernel<Op>>& attempt = selection.attempts[i];
-    const QuarantineEntry key = quarantine_key(*attempt.kernel, selection.problem, plan.device);
+    const QuarantineEntry key =
+        quarantine_key(attempt.kernel->name, selection.problem, plan.device);
     if (auto no = plan.options.policy.quarantine.refusal(key))
       attempt.refusals.push_back(*std::move(no));
     if (attempt.refusals.empty() && !selection.chosen) selection.chosen = i;

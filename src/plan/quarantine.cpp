@@ -62,13 +62,13 @@ QuarantineEntry quarantine_key(const LinearKernel& kernel, const LinearProblem& 
   return entry;
 }
 
-QuarantineEntry quarantine_key(const Kernel<Quantize>& kernel, const QuantSpec& output,
+QuarantineEntry quarantine_key(std::string_view kernel, const std::string& problem,
                                const DeviceInfo& device) {
   QuarantineEntry entry;
   entry.device = name(device.kind);
   entry.device_name = device.name;
-  entry.kernel = kernel.name;
-  entry.input = to_string(output);
+  entry.kernel = kernel;
+  entry.input = problem;
   return entry;
 }
 

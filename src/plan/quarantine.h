@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "op/linear.h"
-#include "op/quantize.h"
 
 namespace octet {
 
@@ -31,18 +30,9 @@ struct QuarantineEntry {
 // The entry of a kernel on a problem, without reason and version.
 QuarantineEntry quarantine_key(const LinearKernel& kernel, const LinearProblem& problem,
                                const DeviceInfo& device);
-QuarantineEntry quarantine_key(const Kernel<Quantize>& kernel, const QuantSpec& output,
+// The same of a kernel without scheme; `problem` in the words of Selection.
+QuarantineEntry quarantine_key(std::string_view kernel, const std::string& problem,
                                const DeviceInfo& device);
-template <class Op>
-QuarantineEntry quarantine_key(const Kernel<Op>& kernel, const std::string& problem,
-                               const DeviceInfo& device) {
-  QuarantineEntry entry;
-  entry.device = name(device.kind);
-  entry.device_name = device.name;
-  entry.kernel = kernel.name;
-  entry.input = problem;
-  return entry;
-}
 
 // True when both speak of the same kernel, problem and device.
 bool same_subject(const QuarantineEntry& a, const QuarantineEntry& b);

@@ -73,10 +73,7 @@ TEST(Quarantine, OtherProblemsAndOtherChipsKeepTheKernel) {
 
 TEST(Quarantine, TheTextIsReadBackAsItWas) {
   Quarantine quarantine = of_fast();
-  Kernel<Quantize> quantizer{};
-  quantizer.name = "cpu.quantize.x";
-  quantizer.device = DeviceKind::Cpu;
-  QuarantineEntry entry = quarantine_key(quantizer, QuantSpec{DType::BF16}, device());
+  QuarantineEntry entry = quarantine_key("cpu.quantize.x", "bf16", device());
   entry.reason = "code 3 of row 1 differs";
   entry.octet = "0.1.0";
   quarantine.put(entry);

@@ -1,12 +1,14 @@
 // Every sampling kernel: filters, edge cases and the distribution of what is drawn.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
 
 #include "op/sample.h"
+#include "op/sample_reference.h"
 #include "tests/conformance/matrix_lists.h"
 #include "tests/conformance/op_kernels.h"
 #include "tests/conformance/random.h"
@@ -189,6 +191,37 @@ TEST_P(SampleConformance, WalksTheTokensBestFirst) {
   SampleParams last;
   last.random = ~uint64_t{0};
   EXPECT_EQ(draw(kernel(), kFour, 4, {last})[0], 0);
+}
+
+TEST_P(SampleConformance, DrawsTheTokenThatTheReferenceAdmits) {
+  Random random(74);
+  constexpr int64_t kVocab = 5000;
+  constexpr size_t kDrawn = 200;
+  const std::vector<float> logits = random.bells(kDrawn * kVocab, 3);
+  std::vector<int32_t> history(60);
+  for (int32_t& id : history) id = static_cast<int32_t>(random.below(kVocab));
+  std::vector<SampleParams> params(kDrawn);
+  for (size_t i = 0; i < kDrawn; ++i) {
+    SampleParams& p = params[i];
+    p.temperature = i % 10 == 9 ? 0 : static_cast<float>(random.uniform(0.3, 1.5));
+    p.top_k = i % 3 == 0 ? static_cast<int32_t>(random.below(60)) : 0;
+    p.top_p = i % 2 == 0 ? static_cast<float>(random.uniform(0.5, 1)) : 1;
+    p.min_p = i % 5 == 0 ? 0.03F : 0;
+    p.random = random.bits();
+    if (i % 4 != 0) continue;
+    p.repetition_penalty = 1.3F;
+    p.history_end = 60;
+  }
+  const std::vector<int32_t> drawn = draw(kernel(), logits, kVocab, params, history);
+  size_t decided = 0;
+  for (size_t i = 0; i < kDrawn; ++i) {
+    const auto line = std::span(logits).subspan(i * kVocab, kVocab);
+    const std::vector<int32_t> admitted = sample_reference(line, params[i], history);
+    EXPECT_NE(std::find(admitted.begin(), admitted.end(), drawn[i]), admitted.end())
+        << kernel().name << ", row " << i << ", token " << drawn[i];
+    decided += static_cast<size_t>(admitted.size() == 1);
+  }
+  EXPECT_GE(decided, kDrawn * 9 / 10) << "the reference admits too much";
 }
 
 TEST_P(SampleConformance, NeverDrawsAnImpossibleToken) {

@@ -1,6 +1,5 @@
 #pragma once
 // Random numbers for problems: the same on every platform for one seed.
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -15,19 +14,13 @@ class Random {
   uint64_t bits() { return source_.bits(); }
 
   // In [0, count).
-  int64_t below(int64_t count) {
-    return static_cast<int64_t>(bits() % static_cast<uint64_t>(count));
-  }
+  int64_t below(int64_t count) { return source_.below(count); }
 
   // Uniform in [low, high).
   double uniform(double low, double high) { return low + (high - low) * source_.uniform(); }
 
   // About normal with variance 1, in (-6, 6).
-  double bell() {
-    double sum = -6;
-    for (int i = 0; i < 12; ++i) sum += uniform(0, 1);
-    return sum;
-  }
+  double bell() { return source_.bell(); }
 
   // n numbers of bell(), times `scale`.
   std::vector<float> bells(int64_t n, double scale = 1) {

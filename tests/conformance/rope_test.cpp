@@ -2,14 +2,11 @@
 // cache.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstring>
 
-#include "num/bf16.h"
-#include "num/error_bound.h"
-#include "num/f8.h"
 #include "num/tensor.h"
 #include "op/rope.h"
+#include "op/rope_reference.h"
 #include "tests/conformance/matrix_lists.h"
 #include "tests/conformance/op_kernels.h"
 #include "tests/conformance/random.h"
@@ -45,11 +42,6 @@ constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::F8E4M3, 
 constexpr int64_t kRows = 6;
 constexpr int64_t kBlocks = 9;
 constexpr int64_t kPositions = 40;
-
-// An exact rotated element and the largest error of computing it in float32.
-struct Rotated {
-  double value, bound;
-};
 
 class Data {
  public:
@@ -102,21 +94,10 @@ class Data {
   }
 
   // Head `head` of q, k and v counted through, before the rotation.
-  Rotated rotated(int64_t row, int64_t head, int64_t d) const {
-    const double x = qkv(row, head, d);
-    if (d >= shape_.rotary_dim) return {x, 0};
-    const int64_t half = shape_.rotary_dim / 2;
-    const bool low = shape_.interleaved ? d % 2 == 0 : d < half;
-    const int64_t apart = shape_.interleaved ? 1 : half;
-    const int64_t pair = shape_.interleaved ? d / 2 : d % half;
-    const float* row_angles =
-        cos_sin_.data() + positions_[static_cast<size_t>(row)] * shape_.rotary_dim;
-    const double cosine = row_angles[pair];
-    const double sine = row_angles[half + pair];
-    const double other = qkv(row, head, low ? d + apart : d - apart);
-    const double turned = (low ? -1 : 1) * other * sine;
-    // Two products and a sum.
-    return {x * cosine + turned, worst_bound(2, std::fabs(x * cosine) + std::fabs(turned))};
+  Expected rotated(const Rope::Args& args, int64_t row, int64_t head, int64_t d) const {
+    return rotated_reference(
+        args, qkv_.data() + row * stride_ + head * shape_.head_dim,
+        cos_sin_.data() + positions_[static_cast<size_t>(row)] * shape_.rotary_dim, d);
   }
 
   // Stored element of row `row`, KV head `head`; `of_k` picks the cache.
@@ -154,14 +135,6 @@ class Data {
   std::vector<std::byte> k_, v_;
 };
 
-// `value` as the cache stores it.
-double as_stored(DType dtype, double value) {
-  const auto f = static_cast<float>(value);
-  if (is_f8(dtype)) return f8_table(dtype)[f32_to_f8(dtype, f)];
-  if (dtype == DType::F32) return f;
-  return dtype == DType::F16 ? f16_to_f32(f32_to_f16(f)) : round_to_bf16(f);
-}
-
 template <class F>
 void each_problem(const RopeConformance&, F f) {
   for (const Shape& shape : kShapes) {
@@ -178,7 +151,7 @@ TEST_P(RopeConformance, RotatesQInPlaceWithinBound) {
     for (int64_t row = 0; row < kRows; ++row) {
       for (int64_t h = 0; h < shape.heads; ++h) {
         for (int64_t d = 0; d < shape.head_dim; ++d) {
-          const Rotated e = before.rotated(row, h, d);
+          const Expected e = before.rotated(data.args(), row, h, d);
           ASSERT_NEAR(data.qkv(row, h, d), e.value, e.bound)
               << kernel().name << ", head_dim " << shape.head_dim << ", element " << d;
         }
@@ -204,12 +177,9 @@ TEST_P(RopeConformance, WritesRotatedKeysAndPlainValuesToTheirSlots) {
       for (int64_t row = 0; row < kRows; ++row) {
         for (int64_t h = 0; h < shape.kv_heads; ++h) {
           for (int64_t d = 0; d < shape.head_dim; ++d) {
-            const Rotated e = data.rotated(row, shape.heads + h, d);
-            // Rounding is monotone: the stored value lies between those of the bound's ends.
-            const double slack = e.bound + (scaled ? std::fabs(e.value) * 0x1p-23 : 0);
-            const double k = data.stored(true, row, h, d);
-            ASSERT_GE(k, as_stored(dtype, (e.value - slack) / args.k_scale)) << kernel().name;
-            ASSERT_LE(k, as_stored(dtype, (e.value + slack) / args.k_scale)) << kernel().name;
+            const Expected k =
+                cached_reference(args, data.rotated(args, row, shape.heads + h, d), args.k_scale);
+            ASSERT_NEAR(data.stored(true, row, h, d), k.value, k.bound) << kernel().name;
             const float v = data.qkv(row, shape.heads + shape.kv_heads + h, d);
             ASSERT_EQ(data.stored(false, row, h, d), as_stored(dtype, v / args.v_scale))
                 << kernel().name << ", " << name(dtype) << ", value " << v;
@@ -240,11 +210,10 @@ TEST_P(RopeConformance, RoundsQAndKToBfloat16WhenAsked) {
   for (int64_t row = 0; row < kRows; ++row) {
     for (int64_t h = 0; h < shape.heads + shape.kv_heads; ++h) {
       for (int64_t d = 0; d < shape.head_dim; ++d) {
-        const Rotated e = before.rotated(row, h, d);
+        const Expected e = before.rotated(args, row, h, d);
         const double got =
             h < shape.heads ? data.qkv(row, h, d) : data.stored(true, row, h - shape.heads, d);
-        ASSERT_GE(got, round_to_bf16(static_cast<float>(e.value - e.bound)));
-        ASSERT_LE(got, round_to_bf16(static_cast<float>(e.value + e.bound)));
+        ASSERT_NEAR(got, e.value, e.bound);
       }
     }
   }

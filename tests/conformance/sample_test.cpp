@@ -1,13 +1,12 @@
 // Every kernel of arg-max, top-k and log-probability.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 
 #include "op/sample.h"
+#include "op/sample_reference.h"
 #include "tests/conformance/matrix_lists.h"
 #include "tests/conformance/op_kernels.h"
 #include "tests/conformance/random.h"
@@ -31,20 +30,8 @@ const DeclareMatrices kMatrices{
      {TopK::kName, "[rows, vocabulary]", [] { return with_rows(kTopKRows, kVocabs); }},
      {LogProb::kName, "[rows, vocabulary]", [] { return with_rows(kLogProbRows, kVocabs); }}}};
 
-// Ids of a row in the order of op/sample.h.
-std::vector<int32_t> ranked(const float* logits, int64_t vocab) {
-  std::vector<int32_t> ids(static_cast<size_t>(vocab));
-  std::iota(ids.begin(), ids.end(), 0);
-  std::stable_sort(ids.begin(), ids.end(),
-                   [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
-  return ids;
-}
-
-double log_sum_exp(const float* logits, int64_t vocab) {
-  const double largest = *std::max_element(logits, logits + vocab);
-  double sum = 0;
-  for (int64_t i = 0; i < vocab; ++i) sum += std::exp(logits[i] - largest);
-  return largest + std::log(sum);
+std::span<const float> line_of(const std::vector<float>& logits, int64_t row, int64_t vocab) {
+  return std::span(logits).subspan(static_cast<size_t>(row * vocab), static_cast<size_t>(vocab));
 }
 
 // Logits with ties: multiples of 1/4 in half of the rows.
@@ -73,7 +60,7 @@ TEST_P(ArgMaxConformance, FindsTheFirstOfTheLargest) {
     const std::vector<float> logits = logits_with_ties(kArgMaxRows, vocab, 61);
     const std::vector<int32_t> out = arg_max(kernel(), logits, vocab);
     for (int64_t row = 0; row < kArgMaxRows; ++row) {
-      EXPECT_EQ(out[static_cast<size_t>(row)], ranked(logits.data() + row * vocab, vocab)[0])
+      EXPECT_EQ(out[static_cast<size_t>(row)], ranked_tokens(line_of(logits, row, vocab))[0])
           << kernel().name << ", vocab " << vocab;
     }
   }
@@ -136,12 +123,6 @@ Top top(const Kernel<TopK>& kernel, const std::vector<float>& logits, int64_t vo
   return out;
 }
 
-// Error of a log-probability: the sum's relative error (a double sum of exponentials that are right
-// to 2^-21) and the rounding of the result.
-double logprob_bound(double value) {
-  return 0x1p-21 + std::fabs(value) * 0x1p-24;
-}
-
 TEST_P(TopKConformance, ListsTheKBestInOrderWithTheirLogProbabilities) {
   for (int64_t vocab : kVocabs) {
     const std::vector<float> logits = logits_with_ties(kTopKRows, vocab, 63);
@@ -150,16 +131,16 @@ TEST_P(TopKConformance, ListsTheKBestInOrderWithTheirLogProbabilities) {
       if (k < 1 || k > vocab) continue;
       const Top got = top(kernel(), logits, vocab, k);
       for (int64_t row = 0; row < kTopKRows; ++row) {
-        const float* line = logits.data() + row * vocab;
-        const std::vector<int32_t> order = ranked(line, vocab);
-        const double norm = log_sum_exp(line, vocab);
+        const auto line = line_of(logits, row, vocab);
+        const std::vector<int32_t> order = ranked_tokens(line);
+        const double norm = log_sum_exp(line);
         for (int64_t i = 0; i < k; ++i) {
           const auto at = static_cast<size_t>(row * k + i);
           const int32_t id = order[static_cast<size_t>(i)];
           ASSERT_EQ(got.ids[at], id)
               << kernel().name << ", vocab " << vocab << ", k " << k << ", rank " << i;
-          const double expected = line[id] - norm;
-          ASSERT_NEAR(got.logprobs[at], expected, logprob_bound(expected)) << kernel().name;
+          const Expected e = logprob_reference(line[static_cast<size_t>(id)], norm);
+          ASSERT_NEAR(got.logprobs[at], e.value, e.bound) << kernel().name;
         }
       }
     }
@@ -174,7 +155,8 @@ TEST_P(TopKConformance, PutsImpossibleTokensLast) {
   EXPECT_EQ(got.ids, (std::vector<int32_t>{10, 30, 0, 1}));
   EXPECT_EQ(got.logprobs[2], -kInf);
   const double norm = std::log(std::exp(2.0) + std::exp(1.0));
-  EXPECT_NEAR(got.logprobs[0], 2 - norm, logprob_bound(1));
+  const Expected e = logprob_reference(2, norm);
+  EXPECT_NEAR(got.logprobs[0], e.value, e.bound);
 }
 
 TEST_P(TopKConformance, HandlesTheRangeOfFloat) {
@@ -206,9 +188,10 @@ TEST_P(LogProbConformance, StaysWithinBoundOfTheDoubleReference) {
       std::vector<float> out(kLogProbRows);
       run_on(kernel(), {logits.data(), kLogProbRows, vocab, ids.data(), out.data()}, 2);
       for (size_t row = 0; row < kLogProbRows; ++row) {
-        const float* line = logits.data() + static_cast<int64_t>(row) * vocab;
-        const double expected = line[ids[row]] - log_sum_exp(line, vocab);
-        ASSERT_NEAR(out[row], expected, logprob_bound(expected))
+        const auto line = line_of(logits, static_cast<int64_t>(row), vocab);
+        const Expected e =
+            logprob_reference(line[static_cast<size_t>(ids[row])], log_sum_exp(line));
+        ASSERT_NEAR(out[row], e.value, e.bound)
             << kernel().name << ", vocab " << vocab << ", spread " << spread;
       }
     }
