@@ -47,6 +47,7 @@ sources() { git ls-files '*.cpp' '*.h'; }
 
 stage_style() {
   /usr/bin/python3 tools/check_layers.py
+  /usr/bin/python3 tools/compare_common.py
   sources | xargs clang-format --dry-run -Werror
 }
 

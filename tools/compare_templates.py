@@ -6,8 +6,8 @@ chat_template.jinja, without special tokens of its own.
     python3 tools/compare_templates.py DIR [--probe PROGRAM]     needs: pip install jinja2
 
 Where one of the two refuses a conversation the other must refuse it too; of a template's own refusal (raise_exception) the
-words are compared. Prints what differs and a summary line. Exit 0: all equal; 1: something differs; 2: wrong arguments, or
-no template there.
+words are compared. Prints what differs, a line for each file that cannot be read, and a summary line. Exit 0: all equal; 1:
+something differs or is unreadable; 2: wrong arguments, or no template there.
 """
 import calendar
 import pathlib
@@ -21,18 +21,25 @@ import golden_templates
 TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
+def named_templates(path, value):
+    try:
+        return {str(item["name"]): str(item["template"]) for item in value}
+    except (TypeError, KeyError) as e:
+        raise compare_common.Unreadable(path, '/chat_template: expected a string or a list of {"name", "template"}') from e
+
+
 def templates_of(folder):
     """Source by name, from where transformers looks."""
     found = {}
     for path in sorted((folder / "additional_chat_templates").glob("*.jinja")):
-        found[path.stem] = path.read_text(encoding="utf-8")
+        found[path.stem] = compare_common.read_text(path)
     if (folder / "chat_template.jinja").is_file():
-        found["default"] = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+        found["default"] = compare_common.read_text(folder / "chat_template.jinja")
     for name in ("tokenizer_config.json", "chat_template.json"):
         value = compare_common.read_json(folder / name).get("chat_template")
         if found or not value:
             continue
-        found = {"default": value} if isinstance(value, str) else {item["name"]: item["template"] for item in value}
+        found = {"default": value} if isinstance(value, str) else named_templates(folder / name, value)
     return found
 
 
@@ -45,7 +52,8 @@ def special_tokens(folder):
             text = text.get("content") if isinstance(text, dict) else text
             if text is not None:
                 tokens.setdefault(token, text)
-        extra = [item["content"] if isinstance(item, dict) else item for item in values.get("additional_special_tokens") or []]
+        extra = values.get("additional_special_tokens")
+        extra = [item.get("content") if isinstance(item, dict) else item for item in (extra if isinstance(extra, list) else [])]
         if extra:
             tokens.setdefault("additional_special_tokens", extra)
     return tokens
@@ -95,22 +103,30 @@ def compare_folder(folder, shown, probe_program, report):
         compare_template(folder, name, templates, probe_program, report)
 
 
+def compare_alone(path, probe_program, report):
+    with tempfile.TemporaryDirectory() as alone:
+        report.total += 1
+        with report.looking_at(path):
+            compare_common.read_text(path)
+            shutil.copy(path, pathlib.Path(alone) / "chat_template.jinja")
+            compare_folder(pathlib.Path(alone), path, probe_program, report)
+
+
 def main():
     args = compare_common.arguments(__doc__)
-    report = compare_common.Report("template folders")
-    for folder in sorted({args.folder, *(path for path in args.folder.rglob("*") if path.is_dir())}):
+    folders = sorted({args.folder, *(path for path in args.folder.rglob("*") if path.is_dir())})
+    report = compare_common.Report("template folders", len(folders))
+    for folder in folders:
         if folder.name == "additional_chat_templates":
             continue
-        if templates_of(folder):
-            compare_folder(folder, folder, args.probe, report)
+        with report.looking_at(folder):
+            if templates_of(folder):
+                compare_folder(folder, folder, args.probe, report)
         for path in sorted(folder.glob("*.jinja")):
-            if path.name == "chat_template.jinja":
-                continue
-            with tempfile.TemporaryDirectory() as alone:
-                shutil.copy(path, pathlib.Path(alone) / "chat_template.jinja")
-                compare_folder(pathlib.Path(alone), path, args.probe, report)
+            if path.name != "chat_template.jinja":
+                compare_alone(path, args.probe, report)
     report.end()
 
 
 if __name__ == "__main__":
-    main()
+    compare_common.run(main)

@@ -4,7 +4,8 @@ ids of many texts with and without the post-processor's tokens, and the texts of
 
     python3 tools/compare_tokenizers.py DIR [--probe PROGRAM]     needs: pip install tokenizers
 
-Prints what differs and a summary line. Exit 0: all equal; 1: something differs; 2: wrong arguments, or no tokenizer there.
+Prints what differs, a line for each file that cannot be read, and a summary line. Exit 0: all equal; 1: something differs or is
+unreadable; 2: wrong arguments, or no tokenizer there.
 Where tokenizer_config.json sets add_bos_token or add_eos_token, which Octet follows and `tokenizers` does not read, ids are
 compared without them. Runs of byte tokens that are not UTF-8 are compared by maximal ill-formed parts (docs/FORMATS.md).
 """
@@ -17,7 +18,13 @@ import golden_tokenizers
 
 
 def load(path):
-    tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    compare_common.read_json(path)  # says more about a broken file
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as e:  # a panic of the library is no Exception
+        raise compare_common.Unreadable(path, f"tokenizers: {e}") from e
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -57,12 +64,14 @@ def compare_folder(folder, probe_program, report):
 
 def main():
     args = compare_common.arguments(__doc__)
-    report = compare_common.Report("tokenizers")
-    for path in sorted(args.folder.rglob("tokenizer.json")):
-        report.begin(path.parent)
-        compare_folder(path.parent, args.probe, report)
+    paths = sorted(args.folder.rglob("tokenizer.json"))
+    report = compare_common.Report("tokenizers", len(paths))
+    for path in paths:
+        with report.looking_at(path.parent):
+            report.begin(path.parent)
+            compare_folder(path.parent, args.probe, report)
     report.end()
 
 
 if __name__ == "__main__":
-    main()
+    compare_common.run(main)

@@ -76,9 +76,9 @@ ChatTemplateFiles files_of(const std::filesystem::path& folder) {
 }  // namespace
 
 ChatTemplate ChatTemplate::from_source(std::string_view source, Json special_tokens,
-                                       const std::string& name) {
+                                       const std::string& name, const std::string& file) {
   ChatTemplate made;
-  made.template_ = std::make_shared<const jinja::Template>(source, name);
+  made.template_ = std::make_shared<const jinja::Template>(source, name, file);
   made.special_tokens_ = std::move(special_tokens);
   made.sources_ = std::make_shared<const std::string>(source);
   return made;
@@ -96,10 +96,12 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::filesystem::path& fold
                                             folder.string(), name, fmt::join(names, ", ")));
   }
   try {
-    ChatTemplate made = from_source(found->second, files.special_tokens, found->first);
+    ChatTemplate made = from_source(found->second, files.special_tokens, found->first,
+                                    files.places.at(found->first));
     const auto tool_use = files.templates.find("tool_use");
     if (name == "default" && tool_use != files.templates.end()) {
-      made.tool_template_ = std::make_shared<const jinja::Template>(tool_use->second, "tool_use");
+      made.tool_template_ = std::make_shared<const jinja::Template>(tool_use->second, "tool_use",
+                                                                    files.places.at("tool_use"));
       made.sources_ = std::make_shared<const std::string>(found->second + "\n" + tool_use->second);
     }
     return made;

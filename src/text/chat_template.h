@@ -44,12 +44,13 @@ class ChatTemplate {
   static std::optional<ChatTemplate> load(const std::filesystem::path& folder,
                                           std::string_view name = "default");
 
-  // Compiles `source`. `special_tokens` is an object such as {"bos_token": "<s>"}.
-  // Throws Error{BadInput} with the line of the template.
+  // Compiles `source`. `special_tokens` is an object such as {"bos_token": "<s>"}; `file`, where
+  // the source comes from, stands in messages. Throws Error{BadInput} with the line of the
+  // template.
   static ChatTemplate from_source(
       std::string_view source,
       nlohmann::ordered_json special_tokens = nlohmann::ordered_json::object(),
-      const std::string& name = "default");
+      const std::string& name = "default", const std::string& file = {});
 
   // The prompt. Throws Error{BadInput}: the template's own words for raise_exception, else what
   // went wrong with the template's name and line, or the JSON pointer of an input that cannot be

@@ -17,7 +17,8 @@ constexpr uintmax_t kMaxFileBytes = 64u
 
 std::optional<std::string> read_file(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  // A link that leads nowhere is no absent file: reading it says so.
+  if (!fs::is_regular_file(path, error) && !fs::is_symlink(path, error)) return std::nullopt;
   return read_text_file(path, kMaxFileBytes);
 }
 
@@ -29,13 +30,23 @@ Json read_object(const fs::path& path) {
   try {
     json = Json::parse(*text);
   } catch (const Json::exception& e) {
-    throw_error(Code::BadInput, fmt::format("{}: {}", path.string(), e.what()));
+    // "[json.exception.parse_error.101] parse error at line ...": the bracket says nothing here.
+    std::string_view what = e.what();
+    if (const size_t end = what.find("] "); end != std::string_view::npos)
+      what.remove_prefix(end + 2);
+    throw_error(Code::BadInput, fmt::format("{} is not JSON: {}", path.string(), what));
   }
   if (!json.is_object()) {
     throw_error(Code::BadInput,
                 fmt::format("{}: expected an object, got {}", path.string(), json.type_name()));
   }
   return json;
+}
+
+void add_template(ChatTemplateFiles& files, const std::string& name, std::string source,
+                  std::string place) {
+  files.templates[name] = std::move(source);
+  files.places[name] = std::move(place);
 }
 
 // A token is a string or an object with its "content"; null means there is none.
@@ -72,9 +83,10 @@ void read_special_tokens(const Json& config, const fs::path& path, Json& tokens)
 void read_config_templates(const Json& config, const fs::path& path, ChatTemplateFiles& files) {
   if (!config.contains("chat_template") || config["chat_template"].is_null()) return;
   const Json& value = config["chat_template"];
+  const std::string place = path.filename().string() + ": /chat_template";
   const std::string where = path.string() + ": /chat_template";
   if (value.is_string()) {
-    files.templates["default"] = value.get<std::string>();
+    add_template(files, "default", value.get<std::string>(), place);
     return;
   }
   if (!value.is_array()) {
@@ -90,22 +102,28 @@ void read_config_templates(const Json& config, const fs::path& path, ChatTemplat
     if (!has_text("name") || !has_text("template")) {
       throw_error(
           Code::BadInput,
-          fmt::format("{}/{}: expected an object with the strings \"name\" and \"template\"", where,
-                      i));
+          fmt::format(
+              "{}/{}: expected an object with the strings \"name\" and \"template\", got {}", where,
+              i,
+              !item.is_object()
+                  ? item.type_name()
+                  : fmt::format("no such \"{}\"", has_text("name") ? "template" : "name")));
     }
-    files.templates[item["name"].get<std::string>()] = item["template"].get<std::string>();
+    add_template(files, item["name"].get<std::string>(), item["template"].get<std::string>(),
+                 fmt::format("{}/{}", place, i));
   }
 }
 
 void read_template_files(const fs::path& folder, ChatTemplateFiles& files) {
   if (auto source = read_file(folder / "chat_template.jinja")) {
-    files.templates["default"] = std::move(*source);
+    add_template(files, "default", std::move(*source), "chat_template.jinja");
   }
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder / "additional_chat_templates", error)) {
     if (entry.path().extension() != ".jinja") continue;
     if (auto source = read_file(entry.path())) {
-      files.templates[entry.path().stem().string()] = std::move(*source);
+      add_template(files, entry.path().stem().string(), std::move(*source),
+                   "additional_chat_templates/" + entry.path().filename().string());
     }
   }
 }

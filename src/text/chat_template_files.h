@@ -9,6 +9,9 @@ namespace octet {
 
 struct ChatTemplateFiles {
   std::map<std::string, std::string> templates;  // source by name; the usual one is "default"
+  // Where each comes from, by the same names: "chat_template.jinja", "tokenizer_config.json:
+  // /chat_template".
+  std::map<std::string, std::string> places;
   nlohmann::ordered_json special_tokens = nlohmann::ordered_json::object();
 };
 

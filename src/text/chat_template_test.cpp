@@ -126,19 +126,35 @@ TEST_F(ChatTemplateFolder, ReadsAdditionalTemplateFiles) {
 
 TEST_F(ChatTemplateFolder, RefusesBrokenFilesByNameAndPlace) {
   write("tokenizer_config.json", std::string("{ broken"));
-  EXPECT_THAT(error_of_load(), HasSubstr("tokenizer_config.json"));
+  EXPECT_THAT(error_of_load(),
+              HasSubstr("tokenizer_config.json is not JSON: parse error at line 1"));
   write("tokenizer_config.json", Json::array());
   EXPECT_THAT(error_of_load(), HasSubstr("expected an object, got array"));
   write("tokenizer_config.json", Json{{"chat_template", 5}});
   EXPECT_THAT(error_of_load(), AllOf(HasSubstr("/chat_template"), HasSubstr("number")));
   write("tokenizer_config.json", Json{{"chat_template", {{{"name", "default"}}}}});
-  EXPECT_THAT(error_of_load(), HasSubstr("/chat_template/0"));
+  EXPECT_THAT(error_of_load(), AllOf(HasSubstr("tokenizer_config.json: /chat_template/0"),
+                                     HasSubstr("got no such \"template\"")));
   write("tokenizer_config.json", Json{{"chat_template", "x"}, {"bos_token", 7}});
   EXPECT_THAT(error_of_load(), HasSubstr("/bos_token"));
   write("tokenizer_config.json", Json{{"chat_template", "a\n{% if %}"}});
-  EXPECT_THAT(error_of_load(), AllOf(HasSubstr(folder_.string()), HasSubstr("line 2")));
+  EXPECT_THAT(error_of_load(),
+              HasSubstr(folder_.string() +
+                        ": template 'default' of tokenizer_config.json: /chat_template: line 2"));
   write("chat_template.jinja", std::string("\xC3"));
-  EXPECT_THAT(error_of_load(), HasSubstr("not UTF-8"));
+  EXPECT_THAT(error_of_load(), AllOf(HasSubstr("template 'default' of chat_template.jinja"),
+                                     HasSubstr("not UTF-8")));
+}
+
+TEST_F(ChatTemplateFolder, WhatFailsInARenderingIsNamedByItsFileAndLine) {
+  write("chat_template.jinja", std::string("\n{{ messages[0].x.y }}"));
+  EXPECT_THAT(error_of(*ChatTemplate::load(folder_), hello()),
+              HasSubstr("template 'default' of chat_template.jinja, line 2: "));
+}
+
+TEST_F(ChatTemplateFolder, ALinkThatLeadsNowhereIsNoAbsentFile) {
+  std::filesystem::create_symlink("nowhere", folder_ / "chat_template.jinja");
+  EXPECT_THAT(error_of_load(), HasSubstr("chat_template.jinja"));
 }
 
 TEST(ChatTemplate, KeepsTheOrderOfKeysInTools) {

@@ -11,7 +11,9 @@ constexpr size_t kMaxSourceBytes = 4u << 20;
 
 }  // namespace
 
-Template::Template(std::string_view source, std::string name) : name_(std::move(name)) {
+Template::Template(std::string_view source, const std::string& name, const std::string& file)
+    : name_(file.empty() ? fmt::format("template '{}'", name)
+                         : fmt::format("template '{}' of {}", name, file)) {
   try {
     if (source.size() > kMaxSourceBytes) {
       fail(fmt::format("the source has {} bytes, at most {} are allowed", source.size(),
@@ -19,7 +21,7 @@ Template::Template(std::string_view source, std::string name) : name_(std::move(
     }
     statements_ = parse(source);
   } catch (const Error& error) {
-    throw error.with(fmt::format("template '{}'", name_));
+    throw error.with(name_);
   }
 }
 
@@ -30,9 +32,9 @@ std::string Template::render(const Value& variables, const Clock& clock,
     return machine.render(statements_);
   } catch (const RaisedByTemplate& raised) {
     fail(raised.message.empty() ? "the template raised an error without a message" : raised.message,
-         fmt::format("raised by line {} of the template '{}'", machine.line(), name_));
+         fmt::format("raised by line {} of the {}", machine.line(), name_));
   } catch (const Error& error) {
-    throw error.with(fmt::format("template '{}', line {}", name_, machine.line()));
+    throw error.with(fmt::format("{}, line {}", name_, machine.line()));
   }
 }
 

@@ -64,9 +64,10 @@ void apply_config(const TokenizerConfig& config, TokenizerParts& parts) {
   const auto id_of = [&](const std::optional<std::string>& token, std::string_view flag) {
     const auto id = token ? parts.vocab.find(*token) : std::nullopt;
     if (!id) {
-      throw_error(Code::BadInput,
-                  fmt::format("/{}: true, but the token \"{}\" is not in the vocabulary", flag,
-                              token.value_or("")));
+      throw_error(
+          Code::BadInput,
+          fmt::format("/{}: true, but the token \"{}\" is not in the vocabulary of tokenizer.json",
+                      flag, token.value_or("")));
     }
     return *id;
   };
@@ -188,7 +189,9 @@ Tokenizer Tokenizer::load(const std::filesystem::path& dir) {
   }
   const simdjson::padded_string json = read_file(path);
   try {
-    if (!std::filesystem::exists(config_path)) return build(json, {});
+    // A link that leads nowhere is no absent file: reading it says so.
+    if (!std::filesystem::exists(std::filesystem::symlink_status(config_path)))
+      return build(json, {});
     return build(json, read_file(config_path));
   } catch (const Error& error) {
     throw error.with(dir.string())
@@ -213,7 +216,9 @@ Tokenizer Tokenizer::build(const simdjson::padded_string& json, std::string_view
       apply_config(config, parts);
     });
   }
-  return Tokenizer(std::make_unique<const Impl>(std::move(parts), config));
+  return with_file("tokenizer.json", [&] {
+    return Tokenizer(std::make_unique<const Impl>(std::move(parts), config));
+  });
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view utf8, bool add_special_tokens) const {

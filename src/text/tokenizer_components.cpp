@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/json_shown.h"
 #include "text/tokenizer_json.h"
 #include "text/utf8.h"
 
@@ -32,7 +33,8 @@ struct Node {
   template <class T>
   T as(std::string_view expected) const {
     T result;
-    if (value.get(result) != simdjson::SUCCESS) refuse(fmt::format("expected {}", expected));
+    if (value.get(result) != simdjson::SUCCESS)
+      refuse(fmt::format("expected {}, got {}", expected, shown_json(value)));
     return result;
   }
   bool is_null() const { return value.is_null(); }

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include "base/error.h"
+#include "text/json_shown.h"
 
 namespace octet {
 namespace {
@@ -23,8 +24,10 @@ std::optional<std::string> token(dom::object config, std::string_view key) {
   if (!value) return std::nullopt;
   std::string_view text;
   if (value->get(text)) {
-    throw_error(Code::BadInput,
-                fmt::format("/{}: expected a string, or an object with \"content\"", key));
+    throw_error(
+        Code::BadInput,
+        fmt::format("/{}: expected a string, or an object with a string \"content\", got {}", key,
+                    shown_json(*value)));
   }
   return std::string(text);
 }
@@ -34,7 +37,8 @@ std::optional<bool> flag(dom::object config, std::string_view key) {
   if (!value) return std::nullopt;
   bool result = false;
   if (value->get(result))
-    throw_error(Code::BadInput, fmt::format("/{}: expected true or false", key));
+    throw_error(Code::BadInput,
+                fmt::format("/{}: expected true or false, got {}", key, shown_json(*value)));
   return result;
 }
 
@@ -44,10 +48,12 @@ TokenizerConfig parse_tokenizer_config(std::string_view json) {
   dom::parser parser;
   dom::element root;
   if (const auto error = parser.parse(json.data(), json.size()).get(root)) {
-    throw_error(Code::BadInput, simdjson::error_message(error));
+    throw_error(Code::BadInput,
+                fmt::format("this is not JSON: {}", simdjson::error_message(error)));
   }
   dom::object config;
-  if (root.get(config)) throw_error(Code::BadInput, "/: expected an object");
+  if (root.get(config))
+    throw_error(Code::BadInput, fmt::format("/: expected an object, got {}", shown_json(root)));
   return {token(config, "bos_token"), token(config, "eos_token"), flag(config, "add_bos_token"),
           flag(config, "add_eos_token")};
 }

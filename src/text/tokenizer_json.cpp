@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "text/json_shown.h"
 
 namespace octet {
 namespace {
@@ -37,6 +38,18 @@ T take(simdjson::simdjson_result<T> result, const Where& where, std::string_view
   return value;
 }
 
+// A value as a T; a value of another kind is shown.
+template <class T, class Where>
+T read(ondemand::value value, const Where& where, std::string_view expected) {
+  T result;
+  const auto error = value.get(result);
+  if (error == simdjson::INCORRECT_TYPE || error == simdjson::NUMBER_ERROR)
+    fail(text_of(where), fmt::format("expected {}, got {}", expected, shown_json(value)));
+  if (error)
+    fail(text_of(where), fmt::format("expected {}: {}", expected, simdjson::error_message(error)));
+  return result;
+}
+
 bool is_null(ondemand::value value, std::string_view where) {
   return take(value.is_null(), where, "a value");
 }
@@ -46,20 +59,20 @@ std::string raw_text(ondemand::value value, std::string_view where, std::string_
   const auto type = take(value.type(), where, "a value");
   std::string_view text = "null";
   if (type == ondemand::json_type::object) {
-    ondemand::object object = take(value.get_object(), where, "an object");
+    ondemand::object object = read<ondemand::object>(value, where, "an object");
     text = take(object.raw_json(), where, "an object");
   } else if (type == ondemand::json_type::array) {
-    ondemand::array array = take(value.get_array(), where, "an array");
+    ondemand::array array = read<ondemand::array>(value, where, "an array");
     text = take(array.raw_json(), where, "an array");
   } else if (type != ondemand::json_type::null) {
-    fail(where, fmt::format("expected {}", expected));
+    fail(where, fmt::format("expected {}, got {}", expected, shown_json(value)));
   }
   return std::string(text);
 }
 
 template <class Where>
 int32_t token_id(ondemand::value value, size_t limit, const Where& where) {
-  const auto id = take(value.get_uint64(), where, "a token id");
+  const auto id = read<uint64_t>(value, where, "a token id");
   // Room is made up to the highest id, so ids must be in proportion to the file that names them.
   if (id > INT32_MAX || id >= limit) {
     fail(text_of(where), fmt::format("id {} is out of range for a file of {} bytes", id, limit));
@@ -67,9 +80,18 @@ int32_t token_id(ondemand::value value, size_t limit, const Where& where) {
   return static_cast<int32_t>(id);
 }
 
+template <class F>
+void with_place(std::string_view where, F&& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    throw error.with(where);
+  }
+}
+
 void read_vocab(ondemand::value value, size_t limit, Vocab& vocab) {
   constexpr std::string_view kWhere = "/model/vocab";
-  ondemand::object entries = take(value.get_object(), kWhere, "an object of token to id");
+  ondemand::object entries = read<ondemand::object>(value, kWhere, "an object of token to id");
   vocab.reserve(limit / 32,
                 limit / 8);  // published files have 40 to 70 bytes per token, merges included
   for (auto entry : entries) {
@@ -78,12 +100,12 @@ void read_vocab(ondemand::value value, size_t limit, Vocab& vocab) {
     uint64_t id = 0;
     if (field.value().get_uint64().get(id) || id > INT32_MAX || id >= limit) {
       const std::string where = fmt::format("{}/{}", kWhere, token);
-      fail(where, id == 0 ? "expected a token id"
+      fail(where, id == 0 ? fmt::format("expected a token id, got {}", shown_json(field.value()))
                           : fmt::format("id {} is out of range for a file of {} bytes", id, limit));
     }
-    vocab.add(token, static_cast<int32_t>(id));
+    with_place(kWhere, [&] { vocab.add(token, static_cast<int32_t>(id)); });
   }
-  vocab.index();
+  with_place(kWhere, [&] { vocab.index(); });
 }
 
 // One merge: "left right", or ["left", "right"]; nullopt for the first line of a merges.txt.
@@ -100,12 +122,13 @@ std::optional<Bpe::TokenPair> read_merge(ondemand::value value, size_t rank) {
   }
   ondemand::array pair;
   if (value.get_array().get(pair))
-    fail(where(), "expected \"left right\" or [\"left\", \"right\"]");
+    fail(where(), fmt::format("expected \"left right\" or [\"left\", \"right\"], got {}",
+                              shown_json(value)));
   std::string_view parts[2];
   size_t count = 0;
   for (auto part : pair) {
     if (count == 2) fail(where(), "expected two tokens, got more");
-    parts[count++] = take(part.get_string(), where, "a token");
+    parts[count++] = read<std::string_view>(take(part, where, "a token"), where, "a token");
   }
   if (count != 2) fail(where(), fmt::format("expected two tokens, got {}", count));
   return Bpe::TokenPair{parts[0], parts[1]};
@@ -116,14 +139,10 @@ void read_merges(ondemand::value value, const Vocab& vocab, std::optional<Bpe>& 
   std::vector<Bpe::TokenPair> block;  // their texts lie in the parser
   block.reserve(Bpe::kBlock);
   const auto add_block = [&] {
-    try {
-      bpe->merge(vocab, block);
-    } catch (const Error& error) {
-      throw error.with("/model/merges");
-    }
+    with_place("/model/merges", [&] { bpe->merge(vocab, block); });
     block.clear();
   };
-  for (auto merge : take(value.get_array(), "/model/merges", "an array")) {
+  for (auto merge : read<ondemand::array>(value, "/model/merges", "an array")) {
     const size_t rank = bpe->merge_count() + block.size();
     const auto pair = read_merge(take(merge, "/model/merges", "a merge"), rank);
     if (pair) block.push_back(*pair);
@@ -140,28 +159,28 @@ struct ModelFlags {
 
 void read_text_that_must_be_empty(ondemand::value value, std::string_view where) {
   if (is_null(value, where)) return;
-  const std::string_view text = take(value.get_string(), where, "a string or null");
+  const std::string_view text = read<std::string_view>(value, where, "a string or null");
   if (!text.empty()) fail(where, fmt::format("\"{}\" is not supported, only none", text));
 }
 
 bool read_flag(ondemand::value value, std::string_view where) {
-  return !is_null(value, where) && take(value.get_bool(), where, "true or false");
+  return !is_null(value, where) && read<bool>(value, where, "true or false");
 }
 
 void read_model_field(std::string_view key, ondemand::value value, ModelFlags& flags) {
   const std::string where = fmt::format("/model/{}", key);
   if (key == "type") {
-    const std::string_view type = take(value.get_string(), where, "a string");
+    const std::string_view type = read<std::string_view>(value, where, "a string");
     if (type != "BPE") fail(where, fmt::format("model \"{}\" is not supported (known: BPE)", type));
   } else if (key == "dropout") {
-    if (!is_null(value, where) && take(value.get_double(), where, "a number or null") != 0) {
+    if (!is_null(value, where) && read<double>(value, where, "a number or null") != 0) {
       fail(where, "dropout makes tokens random and is not supported; set it to null");
     }
   } else if (key == "continuing_subword_prefix" || key == "end_of_word_suffix") {
     read_text_that_must_be_empty(value, where);
   } else if (key == "unk_token") {
     if (!is_null(value, where))
-      flags.unknown = std::string(take(value.get_string(), where, "a string or null"));
+      flags.unknown = std::string(read<std::string_view>(value, where, "a string or null"));
   } else if (key == "ignore_merges") {
     flags.ignore_merges = read_flag(value, where);
   } else if (key == "fuse_unk") {
@@ -204,7 +223,7 @@ void read_model(ondemand::value value, size_t limit, TokenizerParts& parts) {
   ModelFlags flags;
   bool has_vocab = false;
   std::string early_merges;  // of a file that has them before the vocabulary
-  ondemand::object model = take(value.get_object(), "/model", "an object");
+  ondemand::object model = read<ondemand::object>(value, "/model", "an object");
   for (auto entry : model) {
     ondemand::field field = take(std::move(entry), "/model", "a field");
     const std::string key(take(field.unescaped_key(), "/model", "a key"));
@@ -237,17 +256,17 @@ void read_model(ondemand::value value, size_t limit, TokenizerParts& parts) {
 AddedToken read_added_token(ondemand::value value, size_t limit, const std::string& where) {
   AddedToken token;
   bool has_id = false, has_content = false;
-  ondemand::object object = take(value.get_object(), where, "an object");
+  ondemand::object object = read<ondemand::object>(value, where, "an object");
   for (auto entry : object) {
     ondemand::field field = take(std::move(entry), where, "a field");
     const std::string_view key = take(field.unescaped_key(), where, "a key");
     const auto at = [&] { return fmt::format("{}/{}", where, key); };
-    const auto flag = [&] { return take(field.value().get_bool(), at, "true or false"); };
+    const auto flag = [&] { return read<bool>(field.value(), at, "true or false"); };
     if (key == "id") {
       token.id = token_id(field.value(), limit, at);
       has_id = true;
     } else if (key == "content") {
-      token.content = std::string(take(field.value().get_string(), at, "a string"));
+      token.content = std::string(read<std::string_view>(field.value(), at, "a string"));
       has_content = true;
     } else if (key == "single_word") {
       token.single_word = flag();
@@ -277,11 +296,11 @@ void add_to_vocab(const AddedToken& token, int32_t& next_id, Vocab& vocab,
          fmt::format("added token \"{}\" has id {}, expected {} ({})", token.content, token.id,
                      expected, known ? "its id in the vocabulary" : "the next free one"));
   }
-  if (!known) vocab.add(token.content, token.id);
+  if (!known) with_place(where, [&] { vocab.add(token.content, token.id); });
 }
 
 void read_added_tokens(ondemand::value value, size_t limit, std::vector<AddedToken>& added) {
-  ondemand::array array = take(value.get_array(), "/added_tokens", "an array");
+  ondemand::array array = read<ondemand::array>(value, "/added_tokens", "an array");
   for (auto entry : array) {
     const std::string where = fmt::format("/added_tokens/{}", added.size());
     added.push_back(read_added_token(take(entry, where, "an added token"), limit, where));
@@ -324,7 +343,7 @@ void read_late_model(ondemand::document& document, size_t limit, TokenizerParts&
 }
 
 void read_version(ondemand::value value) {
-  const std::string_view version = take(value.get_string(), "/version", "a string");
+  const std::string_view version = read<std::string_view>(value, "/version", "a string");
   if (version != "1.0") fail("/version", fmt::format("\"{}\" is not known, only \"1.0\"", version));
 }
 

@@ -128,14 +128,15 @@ TEST(TokenizerJson, RefusesModelOptionsThatChangeTokens) {
 }
 
 TEST(TokenizerJson, RefusesBrokenVocabularies) {
-  EXPECT_THAT(refusal("/model/vocab/a", 1), HasSubstr("id 1 belongs to two tokens"));
+  EXPECT_THAT(refusal("/model/vocab/a", 1), HasSubstr("/model/vocab: id 1 belongs to two tokens"));
   EXPECT_THAT(refusal("/model/vocab/a", -1), HasSubstr("/model/vocab/a: expected a token id"));
   EXPECT_THAT(refusal("/model/vocab/a", 0.5), HasSubstr("/model/vocab/a: expected a token id"));
-  EXPECT_THAT(refusal("/model/vocab/a", "x"), HasSubstr("/model/vocab/a: expected a token id"));
+  EXPECT_THAT(refusal("/model/vocab/a", "x"),
+              HasSubstr("/model/vocab/a: expected a token id, got \"x\""));
   EXPECT_THAT(refusal("/model/vocab/a", 4000000000U), HasSubstr("id 4000000000 is out of range"));
   EXPECT_THAT(refusal("/model/vocab/a", 2000000000), HasSubstr("id 2000000000 is out of range"));
   EXPECT_THAT(refusal("/model/vocab", json::array()),
-              HasSubstr("/model/vocab: expected an object"));
+              AllOf(HasSubstr("/model/vocab: expected an object of token to id, got")));
   EXPECT_THAT(refusal_of(R"({"model":{"vocab":{"a":0,"b":1,"a":2},"merges":[]}})"),
               HasSubstr("the same text"));
   EXPECT_THAT(missing("/model", "vocab"), HasSubstr("/model: \"vocab\" is missing"));
@@ -152,9 +153,11 @@ TEST(TokenizerJson, RefusesBrokenMerges) {
   EXPECT_THAT(refusal("/model/merges/0", {"a"}), HasSubstr("expected two tokens, got 1"));
   EXPECT_THAT(refusal("/model/merges/0", {"a", "b", "b"}),
               HasSubstr("expected two tokens, got more"));
-  EXPECT_THAT(refusal("/model/merges/0", {1, 2}), HasSubstr("/model/merges/0: expected a token"));
+  EXPECT_THAT(refusal("/model/merges/0", {1, 2}),
+              HasSubstr("/model/merges/0: expected a token, got 1"));
   EXPECT_THAT(refusal("/model/merges/0", 7), HasSubstr("/model/merges/0: expected \"left right\""));
-  EXPECT_THAT(refusal("/model/merges", "a b"), HasSubstr("/model/merges: expected an array"));
+  EXPECT_THAT(refusal("/model/merges", "a b"),
+              HasSubstr("/model/merges: expected an array, got \"a b\""));
   EXPECT_THAT(missing("/model", "merges"), HasSubstr("/model: \"merges\" is missing"));
 }
 
@@ -170,7 +173,8 @@ TEST(TokenizerJson, RefusesBrokenAddedTokens) {
   EXPECT_THAT(refusal("/added_tokens/0/id", 99999999), HasSubstr("id 99999999 is out of range"));
   EXPECT_THAT(refusal("/added_tokens/0/special", "yes"),
               HasSubstr("/added_tokens/0/special: expected true or false"));
-  EXPECT_THAT(refusal("/added_tokens/0", "<s>"), HasSubstr("/added_tokens/0: expected an object"));
+  EXPECT_THAT(refusal("/added_tokens/0", "<s>"),
+              HasSubstr("/added_tokens/0: expected an object, got \"<s>\""));
   EXPECT_THAT(refusal("/added_tokens", json::object()),
               HasSubstr("/added_tokens: expected an array"));
   EXPECT_THAT(missing("/added_tokens/0", "content"), HasSubstr("\"id\" or \"content\" is missing"));

@@ -64,12 +64,13 @@ TEST(Tokenizer, FollowsTheConfigsBosAndEosWhereItNamesThem) {
               HasSubstr("tokenizer_config.json: /add_bos_token: true, but the token \"<x>\" is not "
                         "in the vocabulary"));
   EXPECT_THAT(message([&] { ids(R"({"bos_token":7})"); }),
-              HasSubstr("/bos_token: expected a string"));
+              HasSubstr("tokenizer_config.json: /bos_token: expected a string, or an object with a "
+                        "string \"content\", got 7"));
   EXPECT_THAT(message([&] { ids(R"({"add_bos_token":"yes"})"); }),
-              HasSubstr("/add_bos_token: expected true or false"));
+              HasSubstr("/add_bos_token: expected true or false, got \"yes\""));
   EXPECT_THAT(message([&] { ids("[]"); }),
-              HasSubstr("tokenizer_config.json: /: expected an object"));
-  EXPECT_THAT(message([&] { ids("{"); }), HasSubstr("tokenizer_config.json: "));
+              HasSubstr("tokenizer_config.json: /: expected an object, got an array"));
+  EXPECT_THAT(message([&] { ids("{"); }), HasSubstr("tokenizer_config.json: this is not JSON: "));
 }
 
 TEST(Tokenizer, NamesBosAndEos) {
