@@ -8,6 +8,7 @@
 #include "base/plural.h"
 #include "base/printable.h"
 #include "cli/command_list.h"
+#include "cli/device_flag.h"
 #include "cli/interrupt.h"
 #include "cli/model_argument.h"
 #include "cli/plan_flags.h"
@@ -29,7 +30,9 @@ const CommandSpec kSpec{
         "random tokens; as many outputs are compared as a bounded number of products allows, "
         "which for one token is all of them in most models. Every error is held against the bound "
         "that follows from the kernel's order of sums. Quantised inputs must be equal to the bit. "
-        "Tensors with values that are not finite are named.\n\n"
+        "The other operations (norms, rotary embedding, attention, sampling and the like) run as "
+        "the model calls them, with its own sizes, weights and frequencies. Tensors with values "
+        "that are not finite are named.\n\n"
         "With --quarantine FILE, kernels that gave wrong values are added to FILE, which need not "
         "exist; those that are in it already are not used.",
     .positionals = {{.name = "model", .help = kModelHelp, .path = true}},
@@ -81,12 +84,23 @@ void print_inputs(const Verification& result, std::string& out) {
   out += "\n" + table.to_string();
 }
 
+void print_operations(const Verification& result, std::string& out) {
+  TextTable table({Align::Left, Align::Left, Align::Left, Align::Right, Align::Right, Align::Left});
+  table.header({"operation", "problem", "kernel", "values", "error/bound", ""});
+  for (const VerifiedOp& op : result.operations) {
+    table.row({op.op, op.problem, op.kernel, fmt::format("{}", op.values),
+               fmt::format("{:.3g}", op.worst), op.failure.empty() ? "ok" : "WRONG"});
+  }
+  out += "\n" + table.to_string();
+}
+
 // What is wrong, one line each, or that nothing is.
 void print_failures(const Verification& result, std::string& out) {
   out += "\n";
   if (result.passed()) {
     int64_t values = 0;
     for (const VerifiedLayers& layers : result.layers) values += layers.values;
+    for (const VerifiedOp& op : result.operations) values += op.values;
     out += fmt::format("right: {} under their bounds\n", counted(values, "value"));
   }
   for (const VerifiedLayers& layers : result.layers) {
@@ -96,6 +110,10 @@ void print_failures(const Verification& result, std::string& out) {
   for (const VerifiedInput& input : result.inputs) {
     if (input.failure.empty()) continue;
     out += fmt::format("WRONG: {} to {}: {}\n", input.kernel, input.output, input.failure);
+  }
+  for (const VerifiedOp& op : result.operations) {
+    if (op.failure.empty()) continue;
+    out += fmt::format("WRONG: {} {}: {}\n", op.kernel, op.problem, op.failure);
   }
   for (const DamagedTensor& tensor : result.damaged) {
     out += fmt::format("DAMAGED: tensor \"{}\" ({}): {} not finite, the first at {}\n",
@@ -119,8 +137,8 @@ std::string quarantine_failures(const ParsedArgs& args, Quarantine list,
 int run(const ParsedArgs& args, const Console& console) {
   const InterruptScope interrupt(InterruptScope::Signals::AnyEnd);
   const DeviceInfo info = device_of(args, true);
-  const PlannedModel model =
-      plan_model(model_path(args), info, plan_options(args, QuarantineFile::MayBeNew));
+  const PlannedModel model = plan_model(model_path(args), info, open_device(args, info),
+                                        plan_options(args, QuarantineFile::MayBeNew));
   VerifyOptions options;
   options.all = args.on("all");
   options.seed = args.unsigned_integer("seed").value_or(1);
@@ -139,6 +157,7 @@ int run(const ParsedArgs& args, const Console& console) {
     std::string out;
     print_layers(result, out);
     print_inputs(result, out);
+    print_operations(result, out);
     print_failures(result, out);
     console.out(out);
   }

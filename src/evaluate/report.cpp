@@ -82,7 +82,7 @@ std::string verdict(const Json& verify) {
   if (verify.is_null()) return "not run";
   if (verify.value("passed", false)) return "passed";
   std::string text = "FAILED";
-  for (const char* list : {"linear", "inputs"}) {
+  for (const char* list : {"linear", "inputs", "operations"}) {
     for (const Json& entry : verify.value(list, Json::array())) {
       if (entry.value("failure", Json()).is_string()) {
         text += fmt::format("; {} wrong", entry.value("kernel", ""));

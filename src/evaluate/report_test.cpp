@@ -42,6 +42,7 @@ Report sample() {
   report.plan = {{"linear", {{{"kernel", "cpu.linear.x"}}, {{"kernel", "cpu.linear.x"}}}}};
   report.verify = {{"passed", false},
                    {"linear", {{{"kernel", "cpu.linear.x"}, {"failure", "y[0, 1]"}}}},
+                   {"operations", {{{"kernel", "cpu.norm.x"}, {"failure", "out [0, 1]"}}}},
                    {"damaged", {{{"tensor", "a.weight"}}}}};
   report.problems = {"/home/bob/m: broken"};
   return report;
@@ -51,7 +52,7 @@ TEST(ReportText, TheHeadSaysWhatAPersonNeeds) {
   const std::string text = report_text(sample(), "");
   const std::string head = text.substr(0, text.find("one JSON object"));
   EXPECT_THAT(head, HasSubstr("kernels      cpu.linear.x\n"));
-  EXPECT_THAT(head, HasSubstr("FAILED; cpu.linear.x wrong; a.weight damaged"));
+  EXPECT_THAT(head, HasSubstr("FAILED; cpu.linear.x wrong; cpu.norm.x wrong; a.weight damaged"));
   EXPECT_THAT(head, HasSubstr("problem      ~/m: broken"));
   EXPECT_THAT(text, Not(HasSubstr("bob")));
 }

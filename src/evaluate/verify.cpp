@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "evaluate/verify_layer.h"
+#include "evaluate/verify_ops.h"
 #include "model/model.h"
 
 namespace octet {
@@ -51,6 +52,8 @@ class Verifier {
            const VerifyOptions& options, const std::function<void(uint64_t)>& progress)
       : prepared_(prepared),
         plan_(prepared.plan),
+        model_(model),
+        device_(device),
         linears_(linears_of(model, prepared.records.size())),
         options_(options),
         progress_(progress),
@@ -66,6 +69,7 @@ class Verifier {
       result_.inputs.push_back({to_string(spec), std::string(selection.kernel()->name), 0, ""});
     }
     for (const PlannedLayers& group : plan_.layers) check_group(group);
+    check_ops();
     return std::move(result_);
   }
 
@@ -125,7 +129,39 @@ class Verifier {
     it->values += std::end(LayerChecker::kTokens)[-1] * linear.weight.problem.k;
     if (check.quantize_failure.empty() || !it->failure.empty()) return;
     it->failure = check.quantize_failure;
-    add_failure(quarantine_key(*linear.quantize, linear.input, plan_.device), it->failure);
+    add_failure(quarantine_key(linear.quantize->name, words, plan_.device), it->failure);
+  }
+
+  void check_ops() {
+    const OpPlan& ops = plan_.ops;
+    const auto stream = device_.make_stream();
+    const OpCheckScope scope{
+        model_, device_, *stream, pool_, options_.seed, options_.all, [&] { progress_to(done_); }};
+    check_op("embedding", ops.embedding, check_embedding, scope);
+    check_op("norm", ops.norm, check_norm, scope);
+    check_op("rope", ops.rope, check_rope, scope);
+    check_op("attention", ops.attention, check_attention, scope);
+    check_op("silu_mul", ops.silu_mul, check_silu_mul, scope);
+    check_op("round", ops.round, check_round, scope);
+    check_op("gather_rows", ops.gather_rows, check_gather_rows, scope);
+    check_op("argmax", ops.argmax, check_argmax, scope);
+    check_op("topk", ops.topk, check_topk, scope);
+    check_op("logprob", ops.logprob, check_logprob, scope);
+    check_op("sample", ops.sample, check_sample, scope);
+    check_op("absmax", ops.absmax, check_absmax, scope);
+  }
+
+  template <class K>
+  void check_op(std::string_view op, const Selection<K>& selection,
+                OpCheck (*check)(const OpCheckScope&, const K&), const OpCheckScope& scope) {
+    scope.tick();
+    const K& kernel = *selection.kernel();
+    OpCheck found = check(scope, kernel);
+    if (!found.failure.empty()) {
+      add_failure(quarantine_key(kernel.name, selection.problem, plan_.device), found.reason);
+    }
+    result_.operations.push_back({std::string(op), selection.problem, std::string(kernel.name),
+                                  found.values, found.worst, std::move(found.failure)});
   }
 
   void add_failure(QuarantineEntry entry, const std::string& reason) {
@@ -136,6 +172,8 @@ class Verifier {
 
   const Prepared& prepared_;
   const ModelPlan& plan_;
+  const Model& model_;
+  Device& device_;
   const std::vector<const Linear*> linears_;
   const VerifyOptions& options_;
   const std::function<void(uint64_t)>& progress_;
@@ -146,7 +184,7 @@ class Verifier {
 };
 
 Json number_or_null(std::optional<double> value) {
-  return value ? Json(*value) : Json(nullptr);
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
 Json text_or_null(const std::string& text) {
@@ -177,23 +215,21 @@ std::string to_json(const Verification& verification) {
   Json json{{"passed", verification.passed()}};
   json["linear"] = Json::array();
   for (const VerifiedLayers& layers : verification.layers) {
-    json["linear"].push_back(
-        {{"layers", layers.pattern},
-         {"count", layers.layers},
-         {"checked", layers.checked},
-         {"n", layers.shape.n},
-         {"k", layers.shape.k},
-         {"weight", layers.weight},
-         {"input", layers.input},
-         {"scheme", layers.scheme},
-         {"kernel", layers.kernel},
-         {"values", layers.values},
-         {"snr_db", number_or_null(layers.snr_db)},
-         {"input_snr_db", number_or_null(layers.input_snr_db)},
-         {"worst",
-          number_or_null(std::isfinite(layers.worst) ? std::optional(layers.worst) : std::nullopt)},
-         {"worst_module", layers.worst_module},
-         {"failure", text_or_null(layers.failure)}});
+    json["linear"].push_back({{"layers", layers.pattern},
+                              {"count", layers.layers},
+                              {"checked", layers.checked},
+                              {"n", layers.shape.n},
+                              {"k", layers.shape.k},
+                              {"weight", layers.weight},
+                              {"input", layers.input},
+                              {"scheme", layers.scheme},
+                              {"kernel", layers.kernel},
+                              {"values", layers.values},
+                              {"snr_db", number_or_null(layers.snr_db)},
+                              {"input_snr_db", number_or_null(layers.input_snr_db)},
+                              {"worst", number_or_null(layers.worst)},
+                              {"worst_module", layers.worst_module},
+                              {"failure", text_or_null(layers.failure)}});
   }
   json["inputs"] = Json::array();
   for (const VerifiedInput& input : verification.inputs) {
@@ -201,6 +237,15 @@ std::string to_json(const Verification& verification) {
                               {"kernel", input.kernel},
                               {"values", input.values},
                               {"failure", text_or_null(input.failure)}});
+  }
+  json["operations"] = Json::array();
+  for (const VerifiedOp& op : verification.operations) {
+    json["operations"].push_back({{"op", op.op},
+                                  {"problem", op.problem},
+                                  {"kernel", op.kernel},
+                                  {"values", op.values},
+                                  {"worst", number_or_null(op.worst)},
+                                  {"failure", text_or_null(op.failure)}});
   }
   json["damaged"] = Json::array();
   for (const DamagedTensor& tensor : verification.damaged) {

@@ -1,6 +1,6 @@
 #pragma once
-// Every kernel that a plan chose for linear layers, on the model's own weights and shapes, against
-// double precision. What is compared and how many values: docs/CHECKS.md.
+// Every kernel that a plan chose, on the model's own weights and shapes, against double precision.
+// What is compared and how many values: docs/CHECKS.md.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -47,9 +47,20 @@ struct VerifiedInput {
   std::string failure;  // empty: all were equal
 };
 
+// A kernel of another operation.
+struct VerifiedOp {
+  std::string op;       // as the plan names it: "attention"
+  std::string problem;  // in words: "heads 9/3x64, KV bf16"; "any" where a kernel takes every one
+  std::string kernel;
+  int64_t values = 0;   // results compared
+  double worst = 0;     // largest error, as a multiple of its bound; 0: all were equal
+  std::string failure;  // empty: every value was right
+};
+
 struct Verification {
   std::vector<VerifiedLayers> layers;
   std::vector<VerifiedInput> inputs;
+  std::vector<VerifiedOp> operations;
   std::vector<DamagedTensor> damaged;     // tensors with values that are not finite
   std::vector<QuarantineEntry> failures;  // kernels that gave wrong values
 
@@ -59,7 +70,7 @@ struct Verification {
 // What verify() will read, in bytes: of the files, and of the layers it will run.
 uint64_t verify_bytes(const Prepared& prepared, const VerifyOptions& options);
 
-// Runs the plan's linear kernels and quantizers. `progress` gets how many of verify_bytes() are
+// Runs the plan's kernels. `progress` gets how many of verify_bytes() are
 // done; what it throws ends the run. Throws the plan's failures if it has any. Cost:
 // reads every tensor once; about a second per 10^9 weights for the sample.
 Verification verify(const Prepared& prepared, Device& device, const VerifyOptions& options,

@@ -94,6 +94,10 @@ const char* planted_program() {
   return OCTET_PLANTED_PROGRAM;
 }
 
+const char* planted_attention_program() {
+  return OCTET_PLANTED_ATTENTION_PROGRAM;
+}
+
 Ran run_octet(const std::vector<std::string>& words, const RunOptions& options) {
   std::vector<std::string> texts{options.program != nullptr ? options.program : octet_program()};
   texts.insert(texts.end(), words.begin(), words.end());

@@ -31,8 +31,9 @@ Ran run_octet(const std::vector<std::string>& words, const RunOptions& options =
 // For a failed assertion: the words and everything the process said.
 std::string describe_run(const std::vector<std::string>& words, const Ran& ran);
 
-// The path of the program, and of the one with a wrong kernel (tests/planted).
+// The path of the program, and of those with a wrong linear or attention kernel (tests/planted).
 const char* octet_program();
 const char* planted_program();
+const char* planted_attention_program();
 
 }  // namespace octet

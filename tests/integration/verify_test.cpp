@@ -99,6 +99,19 @@ TEST_F(Verify, TheJsonSaysWhatWasRunAndHowNearItCame) {
       EXPECT_LT(layers["input_snr_db"], 60) << layers;
     }
   }
+  const std::vector<std::string> ops{"embedding", "norm",    "rope",        "attention",
+                                     "silu_mul",  "round",   "gather_rows", "argmax",
+                                     "topk",      "logprob", "sample",      "absmax"};
+  ASSERT_EQ(result["operations"].size(), ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const json& op = result["operations"][i];
+    EXPECT_EQ(op["op"], ops[i]);
+    EXPECT_THAT(op["kernel"].get<std::string>(), HasSubstr("cpu."));
+    EXPECT_GT(op["values"], 0) << op;
+    EXPECT_LE(op["worst"], 1) << op;
+    EXPECT_TRUE(op["failure"].is_null()) << op;
+  }
+  EXPECT_EQ(result["operations"][1]["problem"], "width 64");
   ASSERT_FALSE(result["inputs"].empty());
   EXPECT_EQ(result["inputs"][0]["output"], "f8e4m3/row/f32/dynamic");
 }
@@ -162,6 +175,49 @@ TEST_F(Verify, APlantedKernelIsCaughtQuarantinedAndRoutedAround) {
   without.insert(without.end(), {"--quarantine", list()});
   EXPECT_EQ(tokens(planted(without, 0)), right);
   planted({"verify", model(), "--quarantine", list()}, 0);
+  EXPECT_EQ(read_json(list()), file) << "a run without failures changes nothing";
+}
+
+TEST_F(Verify, APlantedAttentionKernelIsCaughtQuarantinedAndRoutedAround) {
+  write_small_model(model());
+  const auto run_planted = [&](const Words& words, int status) {
+    return runs(words, status, planted_attention_program());
+  };
+  const Words ask{"run", model(), "-p", "bread and", "-n", "12", "--json"};
+  const auto tokens = [](const Ran& ran) { return json::parse(ran.out)["tokens"]; };
+  const json right = tokens(runs(ask, 0));
+  EXPECT_NE(tokens(run_planted(ask, 0)), right) << "the planted kernel does no harm";
+
+  const Ran caught = run_planted({"verify", model(), "--quarantine", list()}, 1);
+  EXPECT_THAT(caught.out, AllOf(HasSubstr("WRONG: cpu.attention.planted heads 4/2x16, KV bf16: "),
+                                HasSubstr("times its bound")));
+  EXPECT_THAT(caught.err, HasSubstr("1 pair of kernel and problem gave wrong values"));
+  const json file = read_json(list());
+  ASSERT_EQ(file["entries"].size(), 1U) << file;
+  const json& entry = file["entries"][0];
+  EXPECT_EQ(entry["kernel"], "cpu.attention.planted");
+  EXPECT_FALSE(entry.contains("scheme"));
+  EXPECT_EQ(entry["problem"], (json{{"input", "heads 4/2x16, KV bf16"}}));
+  EXPECT_THAT(entry["reason"].get<std::string>(), HasSubstr("times its bound"));
+
+  EXPECT_THAT(run_planted({"plan", model(), "--quarantine", list()}, 0).out,
+              AllOf(HasSubstr("quarantined: error"), HasSubstr("cpu.attention.planted")));
+  const auto attention = [&](const Words& more) {
+    Words words{"plan", model(), "--json", "--quarantine", list()};
+    words.insert(words.end(), more.begin(), more.end());
+    for (const json& op : json::parse(run_planted(words, 0).out)["operations"]) {
+      if (op["op"] == "attention") return op;
+    }
+    return json();
+  };
+  EXPECT_NE(attention({})["kernel"], "cpu.attention.planted");
+  // The cache of --dtype float32 is another problem.
+  EXPECT_EQ(attention({"--dtype", "float32"})["kernel"], "cpu.attention.planted");
+
+  Words without = ask;
+  without.insert(without.end(), {"--quarantine", list()});
+  EXPECT_EQ(tokens(run_planted(without, 0)), right);
+  run_planted({"verify", model(), "--quarantine", list()}, 0);
   EXPECT_EQ(read_json(list()), file) << "a run without failures changes nothing";
 }
 
