@@ -42,7 +42,7 @@ class Conversation {
  public:
   Conversation(const ParsedArgs& args, const std::string& model, const Console& console)
       : args_(args), console_(console), stops_(stop_texts(args)), session_(args, model, 1) {
-    auto chat = ChatTemplate::load(folder_of(model));
+    auto chat = chat_template_of(model);
     if (!chat) {
       throw_error(Code::BadInput, fmt::format("{} has no chat template", model),
                   "octet run MODEL -p TEXT continues a text without one");

@@ -1,9 +1,11 @@
 // octet run: one prompt, one answer.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "cli/command_list.h"
 #include "cli/interrupt.h"
 #include "cli/model_argument.h"
@@ -22,7 +24,7 @@ const CommandSpec kSpec{
     .description =
         "Without --chat the prompt is continued as it is; with --chat it becomes a user message in "
         "the model's "
-        "chat template.",
+        "chat template. A model without tokenizer.json takes --prompt-ids and answers with ids.",
     .positionals = {{.name = "model", .help = kModelHelp, .path = true}},
     .flags = concat(
         {{{.name = "prompt",
@@ -84,7 +86,7 @@ std::vector<int32_t> prompt_tokens(const ParsedArgs& args, const std::string& mo
     throw_error(Code::BadInput, "--system has no use without --chat", "add --chat");
   }
   if (!args.on("chat")) return tokenizer().encode(prompt);
-  const auto chat = ChatTemplate::load(folder_of(model));
+  const auto chat = chat_template_of(model);
   if (!chat) {
     throw_error(Code::BadInput, fmt::format("{} has no chat template", model),
                 "leave out --chat, or add chat_template.jinja");
@@ -132,21 +134,40 @@ std::string dump(const Json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+bool has_tokenizer(const std::string& model) {
+  return std::filesystem::exists(std::filesystem::path(folder_of(model)) / "tokenizer.json");
+}
+
 int tokenise(const ParsedArgs& args, const std::string& model, const Console& console) {
-  const Tokenizer tokenizer = tokenizer_of(model);
+  std::optional<Tokenizer> tokenizer;
+  if (!args.has("prompt-ids") || has_tokenizer(model)) tokenizer = tokenizer_of(model);
   const std::vector<int32_t> ids =
-      prompt_tokens(args, model, [&]() -> const Tokenizer& { return tokenizer; });
+      prompt_tokens(args, model, [&]() -> const Tokenizer& { return *tokenizer; });
   if (args.on("json")) {
     Answer nothing;
     console.out(dump(answer_json(ids, nothing, 0, args.has("logprobs"))));
     return 0;
   }
   for (const int32_t id : ids) {
-    console.out(fmt::format("{:>7}  {}\n", id,
-                            Json(std::string(tokenizer.token_bytes(id)))
-                                .dump(-1, ' ', false, Json::error_handler_t::replace)));
+    console.out(tokenizer ? fmt::format("{:>7}  {}\n", id,
+                                        Json(std::string(tokenizer->token_bytes(id)))
+                                            .dump(-1, ' ', false, Json::error_handler_t::replace))
+                          : fmt::format("{:>7}\n", id));
   }
   return 0;
+}
+
+// Without a tokenizer the answer has no text, and nothing that looks for one can be asked.
+void say_no_tokenizer(const std::string& model, const std::vector<std::string>& stops,
+                      const Console& console) {
+  if (!stops.empty()) {
+    throw_error(Code::BadInput,
+                fmt::format("--stop \"{}\": {} has no tokenizer.json, so the answer has no text",
+                            printable_name(stops.front()), folder_of(model)),
+                "leave out --stop, or add tokenizer.json");
+  }
+  console.say(
+      fmt::format("note: {} has no tokenizer.json: the answer is token ids", folder_of(model)));
 }
 
 int run(const ParsedArgs& args, const Console& console) {
@@ -170,10 +191,16 @@ int run(const ParsedArgs& args, const Console& console) {
   const auto print = [&](std::string_view text) {
     if (!json) console.out(text);
   };
-  const Answer result =
-      answer(session.engine(), json ? session.tokenizer_if_any() : &session.tokenizer(),
-             std::move(request), stops, print, &InterruptScope::flag());
-  console.out(json ? dump(answer_json(prompt, result, load_s, args.has("logprobs"))) : "\n");
+  const Tokenizer* tokenizer = session.tokenizer_if_any();
+  if (tokenizer == nullptr) say_no_tokenizer(model, stops, console);
+  const Answer result = answer(session.engine(), tokenizer, std::move(request), stops, print,
+                               &InterruptScope::flag());
+  if (json) {
+    console.out(dump(answer_json(prompt, result, load_s, args.has("logprobs"))));
+  } else {
+    console.out(fmt::format(
+        "{}\n", tokenizer == nullptr ? fmt::format("{}", fmt::join(result.tokens, ",")) : ""));
+  }
   return result.finish == FinishReason::Cancelled ? exit_status(Code::Interrupted) : 0;
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <random>
 
+#include "cli/device_flag.h"
 #include "cli/plan_flags.h"
 #include "io/hub_cache.h"
 #include "text/detokenizer.h"
@@ -19,6 +20,13 @@ constexpr std::string_view kGroup = "Sampling";
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// An error of the text layer, which knows nothing of the hub.
+Error with_text_files(const Error& error, const std::string& folder) {
+  const std::string files[] = {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+                               "special_tokens_map.json", "chat_template.json"};
+  return with_refetch(error, folder, files);
 }
 
 }  // namespace
@@ -113,7 +121,20 @@ Tokenizer tokenizer_of(const std::string& model) {
     throw_error(Code::BadInput, fmt::format("{} has no {}", folder, missing[0]),
                 fetch_hint(*origin, missing));
   }
-  return Tokenizer::load(folder);
+  try {
+    return Tokenizer::load(folder);
+  } catch (const Error& error) {
+    throw with_text_files(error, folder);
+  }
+}
+
+std::optional<ChatTemplate> chat_template_of(const std::string& model) {
+  const std::string folder = folder_of(model);
+  try {
+    return ChatTemplate::load(folder);
+  } catch (const Error& error) {
+    throw with_text_files(error, folder);
+  }
 }
 
 Session::Session(const ParsedArgs& args, const std::string& model, int64_t sequences)
@@ -125,7 +146,7 @@ Session::Session(const ParsedArgs& args, const std::string& model, int64_t seque
                 "octet plan shows the shapes and bytes of more ranks");
   }
   const DeviceInfo info = device_of(args, true);
-  device_ = make_cpu_device(info, info.threads);
+  device_ = open_device(args, info);
   Prepared prepared = prepare(model, false, info, std::move(options));
   require_runnable(prepared.plan);
   if (std::filesystem::exists(std::filesystem::path(folder_of(model)) / "tokenizer.json")) {

@@ -10,6 +10,7 @@
 #include "cli/flags.h"
 #include "engine/defaults.h"
 #include "engine/engine.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace octet {
@@ -51,8 +52,10 @@ class Session {
   GenerationDefaults defaults_;
 };
 
-// The tokenizer of a model folder, or of the folder that a file lies in.
+// The tokenizer of a model folder, or of the folder that a file lies in, and its chat template;
+// nothing when it has none. Errors say how to fetch a damaged file of a hub snapshot again.
 Tokenizer tokenizer_of(const std::string& model);
+std::optional<ChatTemplate> chat_template_of(const std::string& model);
 std::string folder_of(const std::string& model);
 
 struct TokenLogprob {

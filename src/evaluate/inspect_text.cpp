@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "engine/defaults.h"
 #include "evaluate/inspect_parts.h"
+#include "io/hub_cache.h"
 #include "text/chat_template.h"
 #include "text/chat_template_files.h"
 #include "text/tokenizer.h"
@@ -106,6 +107,13 @@ class TextRules {
     return fs::exists(model_.dir / file, error);
   }
 
+  // In a hub snapshot the command that fetches a damaged file again belongs to it.
+  std::string hint_of(const Error& error) const {
+    const std::string files[] = {"tokenizer.json", "tokenizer_config.json",
+                                 "special_tokens_map.json", "chat_template.json"};
+    return with_refetch(error, model_.dir, files).hint();
+  }
+
   void read_tokenizer() {
     if (!there("tokenizer.json")) {
       out_.add("left-out", "tokenizer.json", "", "not there: templates and ids are not compared");
@@ -114,7 +122,7 @@ class TextRules {
     try {
       tokenizer_ = Tokenizer::load(model_.dir);
     } catch (const Error& error) {
-      out_.add("tokenizer", "tokenizer.json", "", error.message(), error.hint());
+      out_.add("tokenizer", "tokenizer.json", "", error.message(), hint_of(error));
     }
   }
 
@@ -123,7 +131,7 @@ class TextRules {
     try {
       files = read_chat_template_files(model_.dir);
     } catch (const Error& error) {
-      out_.add("template", "chat template", "", error.message(), error.hint());
+      out_.add("template", "chat template", "", error.message(), hint_of(error));
       return;
     }
     for (const auto& [name, source] : files.templates) check_template(name, source, files);
@@ -141,7 +149,7 @@ class TextRules {
                       const ChatTemplateFiles& files) {
     const std::string subject = fmt::format("chat template \"{}\"", name);
     try {
-      ChatTemplate::from_source(source, files.special_tokens, name);
+      ChatTemplate::from_source(source, files.special_tokens, name, files.places.at(name));
     } catch (const Error& error) {
       out_.add("template", subject, "", error.message(), error.hint());
     }

@@ -108,10 +108,21 @@ TEST_F(HubCommands, WhatIsMissingIsNamedWithTheCommandThatFetchesIt) {
                     HasSubstr("`hf download org/name --revision v9`")));
   EXPECT_THAT(refused({"plan", snapshot().string(), "--revision", "v9"}),
               HasSubstr("is a file or folder and has no revisions"));
+  fs::resize_file(snapshot() / "tokenizer.json", fs::file_size(snapshot() / "tokenizer.json") / 2);
+  EXPECT_THAT(refused({"run", "org/name", "-p", "x"}),
+              AllOf(HasSubstr("tokenizer.json: "),
+                    HasSubstr("`hf download org/name tokenizer.json --revision " + kCommit +
+                              " --force-download`")));
+  EXPECT_THAT(run_octet({"inspect", "org/name"}).out, HasSubstr(" --force-download`"));
   fs::remove(snapshot() / "tokenizer.json");
   EXPECT_THAT(refused({"run", "org/name", "-p", "x"}),
               AllOf(HasSubstr("has no tokenizer.json"),
                     HasSubstr("`hf download org/name tokenizer.json --revision " + kCommit + "`")));
+}
+
+TEST_F(HubCommands, ANameThatIsTooLongIsBadInput) {
+  EXPECT_THAT(refused({"plan", "a/b@" + std::string(5000, 'x')}),
+              AllOf(HasSubstr("of 5004 bytes is too long"), HasSubstr("ORG/NAME[@REVISION]")));
 }
 
 TEST_F(HubCommands, NamesCannotLeadOutOfTheCache) {

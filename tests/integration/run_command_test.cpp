@@ -128,6 +128,30 @@ TEST_F(RunCommand, TakesRawIds) {
   EXPECT_EQ(from_ids["tokens"], from_text["tokens"]);
 }
 
+TEST_F(RunCommand, AModelWithoutATokenizerTakesIdsAndAnswersWithIds) {
+  const TinyFolder folder;
+  const std::filesystem::path bare = folder.path() / "bare";
+  std::filesystem::copy(model(), bare, std::filesystem::copy_options::recursive);
+  const Words words{"--prompt-ids", "5,6,7", "-n", "4"};
+  std::string expected;
+  for (const int32_t id : tokens(words))
+    expected += (expected.empty() ? "" : ",") + std::to_string(id);
+  std::filesystem::remove(bare / "tokenizer.json");
+  const auto run_bare = [&](Words more, int status) {
+    more.insert(more.begin(), {"run", bare.string()});
+    Ran ran = run_octet(more);
+    EXPECT_EQ(ran.status, status) << describe_run(more, ran);
+    return ran;
+  };
+  const Ran ran = run_bare(words, 0);
+  EXPECT_EQ(ran.out, expected + "\n");
+  EXPECT_THAT(ran.err, HasSubstr("has no tokenizer.json: the answer is token ids"));
+  EXPECT_EQ(run_bare({"--prompt-ids", "5,6", "-n", "0"}, 0).out, "      5\n      6\n");
+  EXPECT_THAT(run_bare({"--prompt-ids", "5", "--stop", "x"}, 2).err,
+              AllOf(HasSubstr("--stop \"x\""), HasSubstr("no tokenizer.json")));
+  EXPECT_THAT(run_bare({"-p", "x"}, 2).err, HasSubstr("has no tokenizer.json"));
+}
+
 TEST_F(RunCommand, RefusesIdsOutsideTheVocabulary) {
   EXPECT_THAT(run({"--prompt-ids", "1,400"}, 2).err, AllOf(HasSubstr("400"), HasSubstr("vocab")));
   EXPECT_THAT(run({"--prompt-ids=-1"}, 2).err, HasSubstr("-1"));
