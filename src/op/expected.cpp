@@ -18,8 +18,10 @@ Expected rounded(Expected e, DType dtype) {
 }
 
 Expected times(Expected e, double factor) {
+  const double product = e.value * factor;
+  if (e.bound == 0 && double{static_cast<float>(product)} == product) return {product, 0};
   const double size = std::fabs(factor);
-  return {e.value * factor, e.bound * size + worst_bound(1, (std::fabs(e.value) + e.bound) * size)};
+  return {product, e.bound * size + worst_bound(1, (std::fabs(e.value) + e.bound) * size)};
 }
 
 void store_value(std::byte* dst, DType dtype, float value) {

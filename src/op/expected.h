@@ -15,7 +15,7 @@ struct Expected {
 // `e` after rounding to `dtype`: rounding is monotone, so a result lies between the rounded ends.
 Expected rounded(Expected e, DType dtype);
 
-// `e` times a factor that is exact, rounded to float32.
+// `e` times a factor that is exact, rounded to float32 unless the product is one.
 Expected times(Expected e, double factor);
 
 // Writes `value` as one element of `dtype`: rounded to nearest even, saturated for 8-bit floats.

@@ -26,6 +26,11 @@ TEST(Expected, AProductAddsItsOwnRounding) {
   EXPECT_LT(e.bound, 3 * 0x1p-20 + 6.1 * 0x1p-24);
 }
 
+TEST(Expected, AProductThatFloat32HoldsIsExact) {
+  EXPECT_EQ(times({1.5, 0}, -1.25).bound, 0);
+  EXPECT_GT(times({double{0.1F}, 0}, double{0.3F}).bound, 0);
+}
+
 TEST(Expected, StoresWhatTheCacheTypesKeep) {
   EXPECT_EQ(as_stored(DType::F32, 0.1), double{0.1F});
   EXPECT_EQ(as_stored(DType::BF16, 1.003), 1);

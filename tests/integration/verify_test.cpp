@@ -205,14 +205,15 @@ TEST_F(Verify, APlantedAttentionKernelIsCaughtQuarantinedAndRoutedAround) {
   const auto attention = [&](const Words& more) {
     Words words{"plan", model(), "--json", "--quarantine", list()};
     words.insert(words.end(), more.begin(), more.end());
-    for (const json& op : json::parse(run_planted(words, 0).out)["operations"]) {
-      if (op["op"] == "attention") return op;
+    const json plan = json::parse(run_planted(words, 0).out);
+    for (const json& op : plan["operations"]) {
+      if (op["op"] == "attention") return op["kernel"].get<std::string>();
     }
-    return json();
+    return std::string();
   };
-  EXPECT_NE(attention({})["kernel"], "cpu.attention.planted");
+  EXPECT_THAT(attention({}), AllOf(HasSubstr("cpu.attention."), Not(HasSubstr("planted"))));
   // The cache of --dtype float32 is another problem.
-  EXPECT_EQ(attention({"--dtype", "float32"})["kernel"], "cpu.attention.planted");
+  EXPECT_EQ(attention({"--dtype", "float32"}), "cpu.attention.planted");
 
   Words without = ask;
   without.insert(without.end(), {"--quarantine", list()});
