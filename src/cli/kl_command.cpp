@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_list.h"
+#include "cli/device_flag.h"
 #include "cli/interrupt.h"
 #include "cli/model_argument.h"
 #include "cli/plan_flags.h"
@@ -107,8 +108,9 @@ struct Side {
   Tokenizer tokenizer;
 };
 
-Side open_side(const std::string& path, const DeviceInfo& info, PlanOptions options) {
-  PlannedModel model = plan_model(path, info, std::move(options));
+Side open_side(const std::string& path, const DeviceInfo& info, std::unique_ptr<Device> device,
+               PlanOptions options) {
+  PlannedModel model = plan_model(path, info, std::move(device), std::move(options));
   require_runnable(model.prepared.plan);
   Tokenizer tokenizer = tokenizer_of(path);
   auto engine = std::make_unique<Engine>(std::move(model.prepared), *model.device);
@@ -151,9 +153,10 @@ int run(const ParsedArgs& args, const Console& console) {
   DeviceInfo reference_info = device_of(args, true, MaxIsa::Ignored);
   if (const auto isa = args.text("reference-max-isa"))
     reference_info.features = mask_isa(reference_info.features, *isa);
-  const Side reference =
-      open_side(model_path(args, "reference"), reference_info, reference_options(args));
-  const Side model = open_side(model_path(args, "model"), info, plan_options(args));
+  const Side reference = open_side(model_path(args, "reference"), reference_info,
+                                   open_device(args, reference_info), reference_options(args));
+  const Side model =
+      open_side(model_path(args, "model"), info, open_device(args, info), plan_options(args));
   require_same_tokenizer(reference.tokenizer, model.tokenizer);
   const std::vector<int32_t> tokens = model.tokenizer.encode(text);
   if (tokens != reference.tokenizer.encode(text)) {

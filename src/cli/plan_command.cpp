@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cli/command_list.h"
+#include "cli/device_flag.h"
 #include "cli/model_argument.h"
 #include "cli/plan_flags.h"
 #include "model/prepare.h"

@@ -6,30 +6,13 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "cli/device_flag.h"
 
 namespace octet {
 namespace {
 
 constexpr std::string_view kGroup = "Plan";
-constexpr uintmax_t kMaxProfileBytes = 1 << 20;
 constexpr uintmax_t kMaxQuarantineBytes = 16 << 20;
-
-DeviceInfo read_profile(const std::string& path) {
-  std::string text;
-  try {
-    text = read_text_file(path, kMaxProfileBytes);
-  } catch (const Error& error) {
-    throw Error(error.code(),
-                fmt::format("--device {}: neither a device nor a readable profile file: {}", path,
-                            error.message()),
-                "`octet probe --json > FILE` writes a profile; devices of this program: cpu");
-  }
-  try {
-    return device_info_from_json(text, path);
-  } catch (const Error& error) {
-    throw error.or_hint("`octet probe --json > FILE` writes a sound profile to begin with");
-  }
-}
 
 Quarantine read_quarantine(const std::string& path, QuarantineFile rule) {
   std::error_code unreadable;
@@ -61,12 +44,7 @@ Flag threads_flag(std::string_view group) {
 
 std::vector<Flag> plan_flags() {
   return {
-      {.name = "device",
-       .kind = FlagKind::Path,
-       .metavar = "DEVICE",
-       .help = "cpu, or a profile file made by octet probe --json",
-       .default_value = "cpu",
-       .group = kGroup},
+      device_flag(kGroup),
       {.name = "prefer",
        .kind = FlagKind::Text,
        .metavar = "SCHEME",
@@ -131,20 +109,6 @@ std::vector<Flag> plan_flags() {
        .group = kGroup},
       threads_flag(kGroup),
   };
-}
-
-DeviceInfo device_of(const ParsedArgs& args, bool must_run, MaxIsa max_isa) {
-  const std::string word = args.text("device").value_or("cpu");
-  DeviceInfo device = word == "cpu" ? probe_cpu() : read_profile(word);
-  if (word != "cpu" && must_run) {
-    throw_error(Code::CannotRun,
-                fmt::format("--device {}: a profile can be planned for, not run on", word),
-                "use --device cpu, or octet plan");
-  }
-  const auto isa = args.text("max-isa");
-  if (isa && max_isa == MaxIsa::Applied) device.features = mask_isa(device.features, *isa);
-  if (const auto threads = args.integer("threads")) device.threads = static_cast<int>(*threads);
-  return device;
 }
 
 std::optional<SchemeId> scheme_flag(const ParsedArgs& args, std::string_view flag) {

@@ -10,13 +10,6 @@ std::vector<Flag> plan_flags();
 // --threads of every command that computes.
 Flag threads_flag(std::string_view group = "Options");
 
-// Whether --max-isa counts: it does not for the second model of a command.
-enum class MaxIsa : uint8_t { Applied, Ignored };
-
-// The device of --device with --max-isa and --threads applied. A profile file describes a device
-// that is planned for, not run on: with `must_run` it is refused.
-DeviceInfo device_of(const ParsedArgs& args, bool must_run, MaxIsa isa = MaxIsa::Applied);
-
 // The values of flags that --prefer and --dtype are like, by name.
 std::optional<SchemeId> scheme_flag(const ParsedArgs& args, std::string_view flag);
 Carrier carrier_flag(const ParsedArgs& args, std::string_view flag);

@@ -10,9 +10,10 @@ void require_one_rank(const PlanOptions& options) {
               "octet plan shows the shapes and bytes of more ranks");
 }
 
-PlannedModel plan_model(const std::string& model, const DeviceInfo& info, PlanOptions options) {
+PlannedModel plan_model(const std::string& model, const DeviceInfo& info,
+                        std::unique_ptr<Device> device, PlanOptions options) {
   require_one_rank(options);
-  return {make_cpu_device(info, info.threads), prepare(model, false, info, std::move(options))};
+  return {std::move(device), prepare(model, false, info, std::move(options))};
 }
 
 }  // namespace octet

@@ -13,9 +13,10 @@ struct PlannedModel {
   Prepared prepared;  // its plan may have failures
 };
 
-// Opens `model` and plans it for `info`. Throws as prepare() does, and CannotRun for more than one
-// rank.
-PlannedModel plan_model(const std::string& model, const DeviceInfo& info, PlanOptions options);
+// Opens `model` and plans it for `info`, the device `device`. Throws as prepare() does, and
+// CannotRun for more than one rank.
+PlannedModel plan_model(const std::string& model, const DeviceInfo& info,
+                        std::unique_ptr<Device> device, PlanOptions options);
 
 // Throws CannotRun for more than one rank, which no command runs.
 void require_one_rank(const PlanOptions& options);

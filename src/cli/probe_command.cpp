@@ -1,10 +1,12 @@
 // octet probe: what this machine offers; as JSON it is a device profile.
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "base/plural.h"
 #include "base/printable.h"
 #include "cli/command_list.h"
-#include "device/info.h"
+#include "cli/device_flag.h"
+#include "device/opencl.h"
 #include "plan/explain.h"
 
 namespace octet {
@@ -15,20 +17,49 @@ const CommandSpec kSpec{
     .summary = "Print what this machine's devices can do",
     .description =
         "The JSON form is a device profile: octet plan --device FILE plans for it anywhere.",
-    .flags = {{.name = "json", .help = "print a device profile"}},
-    .examples = {{"octet probe --json > here.json", "keep this machine as a profile"}},
+    .flags = {device_flag("Options"), {.name = "json", .help = "print a device profile"}},
+    .examples = {{"octet probe --json > here.json", "keep this machine as a profile"},
+                 {"octet probe --device opencl:0 --json > gpu.json", "the same of a GPU"}},
 };
 
+std::string describe(std::string_view word, const DeviceInfo& info) {
+  std::string text = fmt::format("{:<10}\"{}\"\n", word, printable_name(info.name));
+  text += fmt::format("          {}{} usable memory",
+                      info.kind == DeviceKind::Cpu ? counted(info.threads, "thread") + ", " : "",
+                      human_bytes(info.memory_bytes));
+  if (info.max_allocation_bytes != 0)
+    text += fmt::format(", {} at once", human_bytes(info.max_allocation_bytes));
+  if (!info.driver.empty()) text += fmt::format(", driver {}", printable_name(info.driver));
+  return text + fmt::format("\n          {}\n", to_string(info.features));
+}
+
+// Every OpenCL device, or why there is none to use.
+std::string describe_opencl_devices() {
+  std::string text;
+  for (const OpenClEntry& entry : list_opencl_devices()) {
+    const std::string word = fmt::format("opencl:{}", entry.index);
+    try {
+      text += describe(word, probe_opencl(entry.index, program_cache()));
+    } catch (const Error& error) {
+      text += fmt::format("{:<10}\"{}\"\n          cannot be used: {}\n", word, entry.name,
+                          error.message());
+    }
+  }
+  return text.empty() ? "opencl    no device found: no OpenCL loader or no driver is installed\n"
+                      : text;
+}
+
 int run(const ParsedArgs& args, const Console& console) {
-  const DeviceInfo cpu = probe_cpu();
   if (args.on("json")) {
-    console.out(to_json(cpu) + "\n");
+    console.out(to_json(device_of(args, true)) + "\n");
     return 0;
   }
-  console.out(fmt::format("cpu     \"{}\"\n        {}, {} usable memory\n        {}\n",
-                          printable_name(cpu.name), counted(cpu.threads, "thread"),
-                          human_bytes(cpu.memory_bytes), to_string(cpu.features)));
-  console.out("opencl  no kernels in this program\ncuda    no kernels in this program\n");
+  if (args.has("device")) {
+    console.out(describe(*args.text("device"), device_of(args, true)));
+    return 0;
+  }
+  console.out(describe("cpu", probe_cpu()) + describe_opencl_devices() +
+              "cuda      no kernels in this program\n");
   return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "base/plural.h"
 #include "base/printable.h"
 #include "cli/command_list.h"
+#include "cli/device_flag.h"
 #include "cli/interrupt.h"
 #include "cli/model_argument.h"
 #include "cli/plan_flags.h"
@@ -139,7 +140,8 @@ Json verify_json(const PlannedModel& model) {
 // Plan and verification; an error on the way becomes a line of the report, an interrupt ends it.
 void describe_model(const ParsedArgs& args, const DeviceInfo& device, Report& report) {
   try {
-    const PlannedModel model = plan_model(model_path(args), device, plan_options(args));
+    const PlannedModel model =
+        plan_model(model_path(args), device, open_device(args, device), plan_options(args));
     report.plan = Json::parse(to_json(model.prepared.plan));
     report.facts.emplace_back("weights", human_bytes(model.prepared.checkpoint.file_bytes()));
     for (const std::string& failure : model.prepared.plan.failures)
@@ -168,7 +170,7 @@ int run(const ParsedArgs& args, const Console& console) {
   report.facts = machine_facts(device);
   report.facts.emplace_back("flags", flags_text(args));
   report.variables = variables();
-  report.probe = Json::parse(to_json(probe_cpu()));
+  report.probe = Json::parse(to_json(device));
   describe_model(args, device, report);
   const char* home = std::getenv("HOME");
   const std::string text = report_text(report, home == nullptr ? "" : home);

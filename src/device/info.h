@@ -17,7 +17,9 @@ constexpr std::string_view name(DeviceKind k) {
   return kNames[static_cast<int>(k)];
 }
 
-// What a device can do. Avx2 means AVX2 and FMA; Avx512 means F, BW, DQ and VL.
+// What a device can do. Avx2 means AVX2 and FMA; Avx512 means F, BW, DQ and VL. Of OpenCL devices:
+// ClSubgroup<n> runs kernels with n work-items to a subgroup, their block reads, shuffles and sums;
+// ClDpas<n> has Intel's matrix engine with n columns; ClExactDivide divides as IEEE 754 does.
 enum class Feature : uint8_t {
   Avx2,
   F16c,
@@ -26,18 +28,24 @@ enum class Feature : uint8_t {
   Avx512Vbmi,
   Avx512Vnni,
   ClFp16,
-  ClSubgroups,
-  ClDpas,
+  ClBf16,
+  ClExactDivide,
+  ClSubgroup8,
+  ClSubgroup16,
+  ClDpas8,
+  ClDpas16,
   ClUsm,
   Sm80,
   Sm89,
   Sm90,
 };
-constexpr int kFeatureCount = 13;
+constexpr int kFeatureCount = 17;
 constexpr std::string_view name(Feature f) {
   constexpr std::string_view kNames[] = {
-      "avx2",         "f16c",    "avx512", "avx512_bf16", "avx512_vbmi", "avx512_vnni", "cl_fp16",
-      "cl_subgroups", "cl_dpas", "cl_usm", "sm80",        "sm89",        "sm90"};
+      "avx2",          "f16c",     "avx512",    "avx512_bf16",     "avx512_vbmi",
+      "avx512_vnni",   "cl_fp16",  "cl_bf16",   "cl_exact_divide", "cl_subgroup8",
+      "cl_subgroup16", "cl_dpas8", "cl_dpas16", "cl_usm",          "sm80",
+      "sm89",          "sm90"};
   return kNames[static_cast<int>(f)];
 }
 using Features = EnumSet<Feature>;
@@ -48,6 +56,8 @@ struct DeviceInfo {
   Features features;
   uint64_t memory_bytes = 0;  // that a model may use
   int threads = 1;            // hardware threads this process may run on; 1 for other devices
+  uint64_t max_allocation_bytes = 0;  // of one buffer; 0: as much as the memory has
+  std::string driver = {};            // its version, where results may depend on it
 
   bool operator==(const DeviceInfo&) const = default;
 };

@@ -234,8 +234,12 @@ int isa_level(Feature f) {
     case Feature::Avx512Vnni:
       return 2;
     case Feature::ClFp16:
-    case Feature::ClSubgroups:
-    case Feature::ClDpas:
+    case Feature::ClBf16:
+    case Feature::ClExactDivide:
+    case Feature::ClSubgroup8:
+    case Feature::ClSubgroup16:
+    case Feature::ClDpas8:
+    case Feature::ClDpas16:
     case Feature::ClUsm:
     case Feature::Sm80:
     case Feature::Sm89:

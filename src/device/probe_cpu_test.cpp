@@ -72,7 +72,7 @@ TEST(MaskIsa, KeepsWhatIsAtOrBelowTheLevel) {
 }
 
 TEST(MaskIsa, LeavesOtherDevicesAlone) {
-  const Features gpu = {Feature::ClDpas, Feature::Sm90};
+  const Features gpu = {Feature::ClDpas16, Feature::Sm90};
   EXPECT_EQ(mask_isa(gpu, "baseline"), gpu);
 }
 

@@ -1,5 +1,7 @@
 // Device profiles: DeviceInfo as JSON text and back.
 //   {"kind": "cpu", "name": "...", "features": ["avx2"], "memory_bytes": 1, "threads": 1}
+// and, where they apply, "max_allocation_bytes", "driver" and "sources": where the numbers are
+// from, which is for people.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kFields = {"kind", "name", "features", "memory_bytes", "threads"};
+constexpr std::array kFields = {"kind",         "name",    "features",
+                                "memory_bytes", "threads", "max_allocation_bytes",
+                                "driver",       "sources"};
 
 // The kinds that a profile may name: Emulated exists in test programs only.
 constexpr std::array kKinds = {DeviceKind::Cpu, DeviceKind::OpenCl, DeviceKind::Cuda};
@@ -75,11 +79,13 @@ uint64_t count_of(const Json& value, const Place& place, uint64_t least, uint64_
 std::string to_json(const DeviceInfo& info) {
   Json features = Json::array();
   info.features.each([&](Feature f) { features.push_back(std::string(name(f))); });
-  const Json json = {{"kind", std::string(name(info.kind))},
-                     {"name", info.name},
-                     {"features", features},
-                     {"memory_bytes", info.memory_bytes},
-                     {"threads", info.threads}};
+  Json json = {{"kind", std::string(name(info.kind))},
+               {"name", info.name},
+               {"features", features},
+               {"memory_bytes", info.memory_bytes},
+               {"threads", info.threads}};
+  if (info.max_allocation_bytes != 0) json["max_allocation_bytes"] = info.max_allocation_bytes;
+  if (!info.driver.empty()) json["driver"] = info.driver;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -100,7 +106,8 @@ DeviceInfo device_info_from_json(std::string_view text, std::string_view source)
   for (const auto& [key, value] : json.items()) {
     if (std::find(kFields.begin(), kFields.end(), key) != kFields.end()) continue;
     throw_error(Code::BadInput, fmt::format("{}: /{}: a device profile has no such field; it has "
-                                            "kind, name, features, memory_bytes, threads",
+                                            "kind, name, features, memory_bytes, threads, "
+                                            "max_allocation_bytes, driver, sources",
                                             source, key));
   }
   const auto field = [&](std::string_view key) -> const Json& {
@@ -121,6 +128,15 @@ DeviceInfo device_info_from_json(std::string_view text, std::string_view source)
       count_of(field("memory_bytes"), {source, "memory_bytes"}, 1, uint64_t{1} << 60);
   // 4096: more hardware threads than any machine that runs this has.
   info.threads = static_cast<int>(count_of(field("threads"), {source, "threads"}, 1, 4096));
+  if (json.contains("max_allocation_bytes")) {
+    info.max_allocation_bytes = count_of(field("max_allocation_bytes"),
+                                         {source, "max_allocation_bytes"}, 1, uint64_t{1} << 60);
+  }
+  if (json.contains("driver")) {
+    const Json& driver = field("driver");
+    if (!driver.is_string()) fail({source, "driver"}, "a string", driver);
+    info.driver = driver.get<std::string>();
+  }
   return info;
 }
 

@@ -86,6 +86,11 @@ std::span<const K* const> kernels() {
   return sorted;
 }
 
+// Whether a kernel is refused because it is one of another device.
+inline bool is_of_another_device(std::span<const Refusal> refusals) {
+  return !refusals.empty() && refusals.front().code == RefusalCode::Device;
+}
+
 // A kernel and why it cannot run; no refusals: it could.
 template <class K>
 struct Attempt {

@@ -103,15 +103,6 @@ size_t copied_code_bytes(const QuantView& view, const Device& device) {
   return align64(static_cast<size_t>(view.n() * view.k() * bytes_of(view.spec.dtype)));
 }
 
-void copy_codes(const QuantView& view, std::byte* dst, Stream& stream) {
-  const auto row_bytes = static_cast<size_t>(view.k() * bytes_of(view.spec.dtype));
-  for (int64_t n = 0; n < view.n(); ++n) {
-    stream.upload(dst + static_cast<size_t>(n) * row_bytes,
-                  view.codes.data + n * view.codes.row_stride * bytes_of(view.spec.dtype),
-                  row_bytes);
-  }
-}
-
 }  // namespace
 
 std::vector<Refusal> refusals(const LinearKernel& kernel, const LinearProblem& problem,
@@ -137,30 +128,38 @@ uint64_t in_place_bytes(const QuantSpec& weight, int64_t n, int64_t k, bool bias
   return bytes;
 }
 
-PackedWeight pack_in_place(const QuantView& view, const LinearProblem& problem, Device& device,
-                           Stream& stream) {
+void upload_rows(const QuantView& view, Range rows, std::byte* device_dst, Stream& stream) {
+  const int64_t size = bytes_of(view.spec.dtype);
+  const auto row_bytes = static_cast<size_t>(view.k() * size);
+  const std::byte* from = view.codes.data + rows.begin * view.codes.row_stride * size;
+  if (view.codes.row_stride == view.k()) {
+    stream.upload(device_dst, from, static_cast<size_t>(rows.size()) * row_bytes);
+    return;
+  }
+  for (int64_t n = 0; n < rows.size(); ++n) {
+    stream.upload(device_dst + static_cast<size_t>(n) * row_bytes,
+                  from + n * view.codes.row_stride * size, row_bytes);
+  }
+}
+
+PackedWeight pack_beside(const QuantView& view, const LinearProblem& problem, Device& device,
+                         Stream& stream, uint64_t code_bytes) {
   OCTET_CHECK(view.n() == problem.n && view.k() == problem.k, "view {} for N={} K={}",
               to_string(view.codes.shape), problem.n, problem.k);
   const std::vector<float> scales =
       is_f8(view.spec.dtype) ? scale_grid(view, problem.weight.tile) : std::vector<float>{};
   const std::vector<float> bias = view.has_bias ? widen(view.bias) : std::vector<float>{};
-  const size_t code_bytes = copied_code_bytes(view, device);
   const size_t scale_bytes = align64(scales.size() * sizeof(float));
   const size_t bias_bytes = align64(bias.size() * sizeof(float));
 
   PackedWeight packed;
   packed.layout = kCheckpointLayout;
   packed.problem = problem;
-  packed.storage = device.allocate(code_bytes + scale_bytes + bias_bytes + 64);
+  packed.storage = device.allocate(align64(code_bytes) + scale_bytes + bias_bytes + 64);
   auto* next = packed.storage.as<std::byte>();
-  packed.codes = view.codes.data;
-  packed.row_stride = view.codes.row_stride;
-  if (code_bytes != 0) {
-    copy_codes(view, next, stream);
-    packed.codes = next;
-    packed.row_stride = view.k();
-  }
-  next += code_bytes;
+  packed.codes = next;
+  packed.row_stride = view.k();
+  next += align64(code_bytes);
   if (!scales.empty()) {
     stream.upload(next, scales.data(), scales.size() * sizeof(float));
     packed.scales = reinterpret_cast<const float*>(next);
@@ -176,6 +175,19 @@ PackedWeight pack_in_place(const QuantView& view, const LinearProblem& problem, 
     const float scale = element(view.input_scale, 0);
     stream.upload(next, &scale, sizeof scale);
     packed.input_scale = reinterpret_cast<const float*>(next);
+  }
+  return packed;
+}
+
+PackedWeight pack_in_place(const QuantView& view, const LinearProblem& problem, Device& device,
+                           Stream& stream) {
+  const size_t code_bytes = copied_code_bytes(view, device);
+  PackedWeight packed = pack_beside(view, problem, device, stream, code_bytes);
+  if (code_bytes == 0) {
+    packed.codes = view.codes.data;
+    packed.row_stride = view.codes.row_stride;
+  } else {
+    upload_rows(view, {0, view.n()}, packed.storage.as<std::byte>(), stream);
   }
   return packed;
 }

@@ -104,6 +104,8 @@ struct LinearKernel {
   ErrorModel error;
   std::optional<Refusal> (*special)(const LinearProblem&) = nullptr;  // what data cannot say
   size_t (*scratch_bytes)(const LinearProblem&, int64_t m, int threads) = nullptr;  // null: none
+  // Device bytes of the codes of an [n, k] weight in `layout`; null: as many as the checkpoint's.
+  uint64_t (*code_bytes)(int64_t n, int64_t k) = nullptr;
   PackedWeight (*pack)(const QuantView&, const LinearProblem&, Device&, Stream&);
   void (*run)(const LinearArgs&, Stream&) noexcept;
 };
@@ -120,6 +122,15 @@ inline constexpr std::string_view kCheckpointLayout = "checkpoint[N,K]";
 // O(scales).
 PackedWeight pack_in_place(const QuantView& view, const LinearProblem& problem, Device& device,
                            Stream& stream);
+
+// What pack functions of other layouts begin with: storage that begins with `code_bytes` bytes for
+// the codes (`codes` points there, nothing is written to them) and holds scales, bias and input
+// scale behind them, as pack_in_place has them.
+PackedWeight pack_beside(const QuantView& view, const LinearProblem& problem, Device& device,
+                         Stream& stream, uint64_t code_bytes);
+
+// Queues the copy of the codes of rows `rows` of the view, dense, to `device_dst`.
+void upload_rows(const QuantView& view, Range rows, std::byte* device_dst, Stream& stream);
 
 // Device bytes that pack_in_place allocates for an [n, k] record: what the plan counts beside the
 // codes.

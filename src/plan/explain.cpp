@@ -33,22 +33,32 @@ std::string layer_line(const PlannedLayers& group) {
                      group.shape.k, group.bias ? "  bias" : "", group.forced ? "  (--kernel)" : "");
 }
 
+// The attempts that a report lists: kernels of other devices say nothing new, unless there are no
+// others; then they are the reason why nothing runs.
+template <class A>
+std::vector<const A*> listed(const std::vector<A>& attempts) {
+  std::vector<const A*> here, elsewhere;
+  for (const A& attempt : attempts)
+    (is_of_another_device(attempt.refusals) ? elsewhere : here).push_back(&attempt);
+  return here.empty() ? elsewhere : here;
+}
+
 // What was decided for a layer, without its name and shape: layers with equal words share it.
 std::string decision_lines(const PlannedLayers& group) {
   std::string out = fmt::format("    weights {}, input {}\n", to_string(group.quant.weight),
                                 input_text(group.quant));
   const Resolution& r = group.resolution;
   std::vector<RefusedKernel> refused;
-  for (size_t i = 0; i < r.attempts.size(); ++i) {
-    const LinearAttempt& a = r.attempts[i];
-    if (!a.refusals.empty()) {
-      refused.push_back({a.kernel->name, a.refusals});
+  for (const LinearAttempt* a : listed(r.attempts)) {
+    if (!a->refusals.empty()) {
+      refused.push_back({a->kernel->name, a->refusals});
       continue;
     }
-    const bool chosen = r.chosen == i;
-    out += fmt::format("  {} {:5} {}", chosen ? '*' : '+', name(a.kernel->scheme), a.kernel->name);
-    if (chosen) out += fmt::format("  takes {}", carrier_text(a.problem));
-    if (a.refined) out += fmt::format("  (as {})", to_string(a.problem.weight.tile));
+    const bool chosen = r.chosen && &r.attempts[*r.chosen] == a;
+    out +=
+        fmt::format("  {} {:5} {}", chosen ? '*' : '+', name(a->kernel->scheme), a->kernel->name);
+    if (chosen) out += fmt::format("  takes {}", carrier_text(a->problem));
+    if (a->refined) out += fmt::format("  (as {})", to_string(a->problem.weight.tile));
     out += '\n';
   }
   return out + refusal_lines(refused, "  ");
@@ -73,8 +83,8 @@ void explain_op(std::string& out, const Selection<Kernel<Op>>& selection,
   const auto* kernel = selection.kernel();
   out += fmt::format("  {:24} {}\n", label, kernel != nullptr ? kernel->name : "none");
   std::vector<RefusedKernel> refused;
-  for (const auto& attempt : selection.attempts) {
-    if (!attempt.refusals.empty()) refused.push_back({attempt.kernel->name, attempt.refusals});
+  for (const auto* attempt : listed(selection.attempts)) {
+    if (!attempt->refusals.empty()) refused.push_back({attempt->kernel->name, attempt->refusals});
   }
   out += refusal_lines(refused, "    ");
 }
@@ -130,11 +140,11 @@ Json group_json(const ModelPlan& plan, const PlannedLayers& group) {
   json["scheme"] = kernel != nullptr ? Json(name(kernel->scheme)) : Json(nullptr);
   json["kernel"] = kernel != nullptr ? Json(kernel->name) : Json(nullptr);
   json["attempts"] = Json::array();
-  for (const LinearAttempt& a : group.resolution.attempts) {
-    json["attempts"].push_back({{"scheme", name(a.kernel->scheme)},
-                                {"kernel", a.kernel->name},
-                                {"refined", a.refined},
-                                {"refusals", refusals_json(a.refusals)}});
+  for (const LinearAttempt* a : listed(group.resolution.attempts)) {
+    json["attempts"].push_back({{"scheme", name(a->kernel->scheme)},
+                                {"kernel", a->kernel->name},
+                                {"refined", a->refined},
+                                {"refusals", refusals_json(a->refusals)}});
   }
   return json;
 }
@@ -144,9 +154,9 @@ Json op_json(const Selection<Kernel<Op>>& selection, std::string_view label = Op
   Json json{{"op", label}};
   json["kernel"] = selection.chosen ? Json(selection.kernel()->name) : Json(nullptr);
   json["attempts"] = Json::array();
-  for (const auto& attempt : selection.attempts) {
+  for (const auto* attempt : listed(selection.attempts)) {
     json["attempts"].push_back(
-        {{"kernel", attempt.kernel->name}, {"refusals", refusals_json(attempt.refusals)}});
+        {{"kernel", attempt->kernel->name}, {"refusals", refusals_json(attempt->refusals)}});
   }
   return json;
 }

@@ -137,9 +137,9 @@ TEST(Resolve, ReportsAllReasonsNotJustTheFirst) {
   OpenClCatalogue catalogue;
   catalogue.w8a16.caps.k_multiple = 1024;
   catalogue.w8a16.caps.weight_dtypes = {DType::F8E5M2};
-  catalogue.w8a16.needs = {Feature::ClDpas};
+  catalogue.w8a16.needs = {Feature::ClDpas16};
   const std::string reasons = all_reasons(catalogue.resolve(kBlock), "opencl.linear.w8a16.f8");
-  EXPECT_THAT(reasons, HasSubstr("needs cl_dpas"));
+  EXPECT_THAT(reasons, HasSubstr("needs cl_dpas16"));
   EXPECT_THAT(reasons, HasSubstr("weight dtype f8e4m3 not in {f8e5m2}"));
   EXPECT_THAT(reasons, HasSubstr("block128x128 not in"));
   EXPECT_THAT(reasons, HasSubstr("K=512 is not a multiple of 1024"));

@@ -13,7 +13,7 @@ const DeviceInfo& best_device() {
 }
 
 std::unique_ptr<Device> make_device(int threads) {
-  return make_cpu_device(best_device(), threads);
+  return open_device(best_device(), threads);
 }
 
 std::string test_name(std::string_view kernel_name) {

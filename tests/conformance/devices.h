@@ -21,6 +21,10 @@ const std::vector<Level>& levels();
 // Finds them. The suite is compiled once; each of its programs links its own definition.
 std::vector<Level> find_levels();
 
+// Opens the device of a level, with `threads` threads where that means something. Defined beside
+// find_levels().
+std::unique_ptr<Device> open_device(const DeviceInfo& info, int threads);
+
 // The device with all that this host can do.
 const DeviceInfo& best_device();
 

@@ -16,4 +16,8 @@ std::vector<Level> find_levels() {
   return found;
 }
 
+std::unique_ptr<Device> open_device(const DeviceInfo& info, int threads) {
+  return make_cpu_device(info, threads);
+}
+
 }  // namespace octet::conformance

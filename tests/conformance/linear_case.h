@@ -44,6 +44,9 @@ class LinearData {
   const QuantView& view() const { return view_; }
   const LinearProblem& problem() const { return problem_; }
   const LinearInput& input() const { return input_; }
+  // Bytes behind input(): of its elements, and of its scales.
+  size_t input_bytes() const { return x_.size(); }
+  size_t input_scale_bytes() const { return x_scales_.size() * sizeof(float); }
 
   // Code of the share's weight, to plant special values in. Requires an f8 weight.
   uint8_t& weight_code(int64_t n, int64_t k);

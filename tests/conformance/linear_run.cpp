@@ -61,27 +61,40 @@ bool Output::same_rows(const Output& other) const {
 Runner::Runner(const LinearKernel& kernel, int threads)
     : kernel_(kernel), device_(make_device(threads)), stream_(device_->make_stream()) {}
 
+Buffer Runner::copy(const void* data, size_t bytes) {
+  Buffer buffer = device_->allocate(bytes);
+  stream_->upload(buffer.data(), data, bytes);
+  return buffer;
+}
+
 Output Runner::run(const LinearData& data, int64_t m, int64_t y_pad) {
   const LinearProblem& problem = data.problem();
   const PackedWeight weight = kernel_.pack(data.view(), problem, *device_, *stream_);
   const size_t scratch_bytes = kernel_.scratch_bytes == nullptr
                                    ? 0
                                    : kernel_.scratch_bytes(problem, m, stream_->pool().threads());
-  const Buffer scratch = device_->allocate(scratch_bytes + 64);
   // Scratch comes dirty: NaN everywhere, and a guard behind it.
-  std::memset(scratch.data(), 0xFF, scratch_bytes);
-  std::memset(scratch.as<std::byte>() + scratch_bytes, 0x5A, 64);
+  std::vector<uint8_t> dirt(scratch_bytes + 64, 0xFF);
+  std::fill(dirt.end() - 64, dirt.end(), uint8_t{0x5A});
+  const Buffer scratch = copy(dirt.data(), dirt.size());
   Output y(m, problem.n, y_pad);
+  const Buffer y_device = copy(y.data(), y.bytes());
+  const Buffer x = copy(data.input().data, data.input_bytes());
+  const Buffer x_scales = copy(data.input().scales, data.input_scale_bytes());
+  LinearInput input = data.input();
+  input.data = x.data();
+  if (input.scales != nullptr) input.scales = x_scales.as<float>();
   LinearArgs args{.weight = &weight,
                   .m = m,
-                  .x = data.input(),
-                  .y = y.data(),
+                  .x = input,
+                  .y = y_device.as<float>(),
                   .y_stride = y.stride(),
                   .scratch = scratch.data()};
   launch(kernel_, args, *stream_);
-  stream_->wait();
-  const auto* guard = scratch.as<uint8_t>() + scratch_bytes;
-  y.scratch_overrun = !std::all_of(guard, guard + 64, [](uint8_t b) { return b == 0x5A; });
+  stream_->download(y.data(), y_device.data(), y.bytes());
+  stream_->download(dirt.data(), scratch.data(), dirt.size());
+  const auto guard = dirt.end() - 64;
+  y.scratch_overrun = !std::all_of(guard, dirt.end(), [](uint8_t b) { return b == 0x5A; });
   return y;
 }
 

@@ -18,6 +18,7 @@ class Output {
     return values_[static_cast<size_t>(row * stride() + col)];
   }
   float* data() { return values_.data(); }
+  size_t bytes() const { return values_.size() * sizeof(float); }
   int64_t stride() const { return n + pad; }
 
   // What was written that should not have been, or an empty text.
@@ -43,6 +44,9 @@ class Runner {
   const LinearKernel& kernel() const { return kernel_; }
 
  private:
+  // A copy on the device; an empty one where there is nothing to copy.
+  Buffer copy(const void* data, size_t bytes);
+
   const LinearKernel& kernel_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;

@@ -1,0 +1,28 @@
+#pragma once
+// --device: which device a plan is for, and how it is opened.
+#include <memory>
+
+#include "cli/flags.h"
+#include "device/device.h"
+
+namespace octet {
+
+// The flag, in a group of --help.
+Flag device_flag(std::string_view group);
+
+// Whether --max-isa counts: it does not for the second model of a command.
+enum class MaxIsa : uint8_t { Applied, Ignored };
+
+// The device of --device: "cpu", "opencl" or "opencl:N", "xpu" (the first OpenCL GPU), or a profile
+// file, with --max-isa and --threads applied. Throws CannotRun when `must_run` and it is a profile,
+// or when there is no such OpenCL device.
+DeviceInfo device_of(const ParsedArgs& args, bool must_run, MaxIsa isa = MaxIsa::Applied);
+
+// Opens the device that device_of(args) described as `info`.
+std::unique_ptr<Device> open_device(const ParsedArgs& args, const DeviceInfo& info);
+
+// Where compiled OpenCL programs are kept: $XDG_CACHE_HOME/octet/opencl, else below ~/.cache; empty
+// without a home.
+std::filesystem::path program_cache();
+
+}  // namespace octet

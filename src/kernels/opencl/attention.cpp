@@ -1,0 +1,94 @@
+// Attention in lane vectors. Few rows with a long context are cut by splits of the context, so that
+// a device has work for all its units; the cut changes no bit of the result.
+#include "op/attention.h"
+#include "kernels/opencl/programs.h"
+
+namespace octet::opencl {
+namespace {
+
+constexpr int64_t kMaxHeadDim = 256;
+// Rows times heads that keep a device busy without a cut by splits.
+constexpr int64_t kEnoughItems = 1024;
+
+int64_t chunks_of(int64_t head_dim) {
+  return (head_dim + 15) / 16;
+}
+int64_t splits_of(int64_t context) {
+  return (context + kKvSplit - 1) / kKvSplit;
+}
+size_t partial_bytes(int64_t items, int64_t splits, int64_t head_dim) {
+  return static_cast<size_t>(items * splits * (2 + chunks_of(head_dim) * 16)) * sizeof(float);
+}
+
+// Partial results that a call may have: 16 MiB of them, or those of a single row if they are more.
+// Longer calls are not cut.
+bool is_cut(int64_t items, int64_t heads, int64_t splits, int64_t head_dim) {
+  constexpr size_t kMost = size_t{16} << 20;
+  return splits > 1 && items <= std::max(kEnoughItems, heads) &&
+         (items == heads || partial_bytes(items, splits, head_dim) <= kMost);
+}
+
+size_t scratch_bytes(const Attention::Problem& p, int) {
+  const int64_t splits = splits_of(p.max_context);
+  int64_t items = p.heads;
+  while (items + p.heads <= p.max_rows * p.heads &&
+         is_cut(items + p.heads, p.heads, splits, p.head_dim)) {
+    items += p.heads;
+  }
+  return splits > 1 ? partial_bytes(items, splits, p.head_dim) : 0;
+}
+
+template <const Family& F>
+void attend(const Attention::Args& a, Stream& stream) noexcept {
+  const int64_t items = a.rows * a.heads;
+  const int64_t all_splits = splits_of(a.max_context);
+  const int64_t splits = is_cut(items, a.heads, all_splits, a.head_dim) ? all_splits : 1;
+  const ClProgram program = attention_program(F, a.kv_dtype, chunks_of(a.head_dim));
+  opencl(stream).enqueue(program, "attend", lane_grid(F, items, splits),
+                         {a.q,
+                          to_int(a.q_stride),
+                          a.k_cache,
+                          a.v_cache,
+                          to_int(a.block_size),
+                          a.spans,
+                          to_int(a.span_count),
+                          a.block_tables,
+                          to_int(a.table_stride),
+                          to_int(a.rows),
+                          to_int(a.heads),
+                          to_int(a.kv_heads),
+                          to_int(a.head_dim),
+                          to_int(a.window),
+                          a.scale * a.k_scale,
+                          a.v_scale,
+                          a.out,
+                          to_int(a.out_stride),
+                          to_int(splits),
+                          a.scratch});
+  if (splits == 1) return;
+  opencl(stream).enqueue(program, "merge_splits", lane_grid(F, items, 1),
+                         {a.scratch, to_int(splits), to_int(items), to_int(a.heads),
+                          to_int(a.head_dim), a.v_scale, a.out, to_int(a.out_stride)});
+}
+
+constexpr Kernel<Attention> record(std::string_view name, const Family& family, int preference,
+                                   void (*run)(const Attention::Args&, Stream&) noexcept) {
+  return {.name = name,
+          .device = DeviceKind::OpenCl,
+          .preference = preference,
+          .needs = family.needs,
+          .caps = {.kv_dtypes = {DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2},
+                   .max_head_dim = kMaxHeadDim},
+          .scratch_bytes = scratch_bytes,
+          .run = run};
+}
+
+constexpr Kernel<Attention> kPlainAttention =
+    record("opencl.attention.plain", kPlain, 100, attend<kPlain>);
+constexpr Kernel<Attention> kSubgroupAttention =
+    record("opencl.attention.subgroup", kSubgroup, 200, attend<kSubgroup>);
+OCTET_KERNEL(kPlainAttention);
+OCTET_KERNEL(kSubgroupAttention);
+
+}  // namespace
+}  // namespace octet::opencl
