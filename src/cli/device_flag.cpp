@@ -80,18 +80,24 @@ Flag device_flag(std::string_view group) {
           .group = group};
 }
 
-DeviceInfo device_of(const ParsedArgs& args, bool must_run, MaxIsa max_isa) {
-  const std::string word = device_word(args);
+DeviceInfo device_named(const std::string& word, bool must_run) {
+  if (word == "cpu") return probe_cpu();
   if (const auto index = opencl_index(word)) return probe_opencl(*index, program_cache());
-  DeviceInfo device = word == "cpu" ? probe_cpu() : read_profile(word);
-  if (word != "cpu" && must_run) {
+  DeviceInfo device = read_profile(word);
+  if (must_run) {
     throw_error(Code::CannotRun,
                 fmt::format("--device {}: a profile can be planned for, not run on", word),
                 fmt::format("use octet plan; {}", kDevices));
   }
+  return device;
+}
+
+DeviceInfo device_of(const ParsedArgs& args, bool must_run, MaxIsa max_isa) {
+  DeviceInfo device = device_named(device_word(args), must_run);
   const auto isa = args.text("max-isa");
   if (isa && max_isa == MaxIsa::Applied) device.features = mask_isa(device.features, *isa);
-  if (const auto threads = args.integer("threads")) device.threads = static_cast<int>(*threads);
+  const auto threads = args.integer("threads");
+  if (threads && device.kind == DeviceKind::Cpu) device.threads = static_cast<int>(*threads);
   return device;
 }
 

@@ -13,9 +13,12 @@ Flag device_flag(std::string_view group);
 // Whether --max-isa counts: it does not for the second model of a command.
 enum class MaxIsa : uint8_t { Applied, Ignored };
 
-// The device of --device: "cpu", "opencl" or "opencl:N", "xpu" (the first OpenCL GPU), or a profile
-// file, with --max-isa and --threads applied. Throws CannotRun when `must_run` and it is a profile,
-// or when there is no such OpenCL device.
+// The device that `word` names: "cpu", "opencl" or "opencl:N", "xpu" (the first OpenCL GPU), or a
+// profile file. Throws CannotRun when `must_run` and it is a profile, or when there is no such
+// OpenCL device.
+DeviceInfo device_named(const std::string& word, bool must_run);
+
+// The device of --device with --max-isa and --threads applied. Throws as device_named() does.
 DeviceInfo device_of(const ParsedArgs& args, bool must_run, MaxIsa isa = MaxIsa::Applied);
 
 // Opens the device that device_of(args) described as `info`.

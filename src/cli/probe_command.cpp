@@ -51,11 +51,12 @@ std::string describe_opencl_devices() {
 
 int run(const ParsedArgs& args, const Console& console) {
   if (args.on("json")) {
-    console.out(to_json(device_of(args, true)) + "\n");
+    console.out(to_json(device_named(args.text("device").value_or("cpu"), true)) + "\n");
     return 0;
   }
   if (args.has("device")) {
-    console.out(describe(*args.text("device"), device_of(args, true)));
+    const std::string word = *args.text("device");
+    console.out(describe(word, device_named(word, true)));
     return 0;
   }
   console.out(describe("cpu", probe_cpu()) + describe_opencl_devices() +

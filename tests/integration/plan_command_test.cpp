@@ -41,9 +41,12 @@ const json& layer(const json& plan, const std::string& part) {
   throw std::runtime_error("the plan has no layer " + part);
 }
 
+// The kernels of the CPU for one operation, or for all.
 std::vector<std::string> kernel_names(const std::string& op) {
   std::vector<std::string> names;
-  for (const json& row : json::parse(run_octet({"kernels", "--json"}).out)) {
+  const json rows = json::parse(run_octet({"kernels", "--json"}).out);
+  for (const json& row : rows) {
+    if (row["device"] != "cpu") continue;
     if (op.empty() || row["op"] == op) names.push_back(row["name"]);
   }
   return names;
