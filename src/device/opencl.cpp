@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -19,7 +20,8 @@ constexpr size_t kMostStaged = size_t{16} << 20;
 
 class ClStream final : public OpenClStream {
  public:
-  explicit ClStream(OpenClContext& context) : context_(context), queue_(context.make_queue()) {}
+  ClStream(OpenClContext& context, std::atomic<int64_t>& waits)
+      : context_(context), queue_(context.make_queue()), waits_(waits) {}
   ~ClStream() override {
     opencl_api().finish(queue_);
     for (const Entry& entry : kernels_) opencl_api().release_kernel(entry.kernel);
@@ -75,8 +77,6 @@ class ClStream final : public OpenClStream {
           Error(Code::Environment, fmt::format("OpenCL kernel {}: {}", kernel, error.what()));
     }
   }
-
-  int64_t waits() const override { return waits_; }
 
  private:
   struct Entry {
@@ -135,11 +135,11 @@ class ClStream final : public OpenClStream {
   std::vector<Entry> kernels_;
   std::deque<std::vector<std::byte>> staged_;  // sources of copies that are still queued
   size_t staged_bytes_ = 0;
-  int64_t waits_ = 0;
+  std::atomic<int64_t>& waits_;  // of the device
   std::optional<Error> failure_;
 };
 
-class ClDevice final : public Device {
+class ClDevice final : public OpenClDevice {
  public:
   explicit ClDevice(OpenClContext& context) : context_(context) {}
 
@@ -162,8 +162,11 @@ class ClDevice final : public Device {
     }
     return {this, data, bytes};
   }
-  std::unique_ptr<Stream> make_stream() override { return std::make_unique<ClStream>(context_); }
+  std::unique_ptr<Stream> make_stream() override {
+    return std::make_unique<ClStream>(context_, waits_);
+  }
   bool reads_host_memory() const override { return false; }
+  int64_t waits() const override { return waits_; }
 
  protected:
   void release(void* data, size_t) noexcept override { context_.memory().release(data); }
@@ -171,6 +174,7 @@ class ClDevice final : public Device {
  private:
   OpenClContext& context_;
   DeviceInfo info_;
+  std::atomic<int64_t> waits_ = 0;
 };
 
 // An open device and what it can do.
@@ -223,7 +227,7 @@ const Opened& opened_device(int index, const std::filesystem::path& cache) {
 
 }  // namespace
 
-std::unique_ptr<Device> make_opencl_device(int index, const std::filesystem::path& cache) {
+std::unique_ptr<OpenClDevice> make_opencl_device(int index, const std::filesystem::path& cache) {
   const Opened& opened = opened_device(index, cache);
   auto device = std::make_unique<ClDevice>(*opened.context);
   device->describe(opened.info);

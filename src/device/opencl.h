@@ -66,7 +66,12 @@ class OpenClStream : public Stream {
                std::initializer_list<ClArg> args) noexcept {
     enqueue(program, kernel, grid, std::span(args.begin(), args.size()));
   }
-  // How often the host waited for the device since the stream was made.
+};
+
+// An open OpenCL device.
+class OpenClDevice : public Device {
+ public:
+  // How often the host has waited for a stream of the device.
   virtual int64_t waits() const = 0;
 };
 
@@ -88,6 +93,6 @@ std::vector<OpenClEntry> list_opencl_devices();
 DeviceInfo probe_opencl(int index, const std::filesystem::path& cache);
 
 // Opens device N. Throws as probe_opencl() does.
-std::unique_ptr<Device> make_opencl_device(int index, const std::filesystem::path& cache);
+std::unique_ptr<OpenClDevice> make_opencl_device(int index, const std::filesystem::path& cache);
 
 }  // namespace octet
