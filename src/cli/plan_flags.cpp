@@ -65,6 +65,15 @@ std::vector<Flag> plan_flags() {
        .help = "bind the layers that the expression finds, and whose weights the kernel takes, to "
                "this kernel",
        .group = kGroup},
+      {.name = "linear-backend",
+       .kind = FlagKind::Text,
+       .metavar = "BACKEND",
+       .help = "bind the layers whose weights they take to a set of kernels: xpu, W8A8 of OpenCL "
+               "devices; xpu_woq, W8A16 of them; torch, W8A8 in the reference formulation; "
+               "reference, the plainest of the device",
+       .default_value = "auto",
+       .choices = {"auto", "xpu", "xpu_woq", "torch", "reference"},
+       .group = kGroup},
       {.name = "disable",
        .kind = FlagKind::TextList,
        .metavar = "NAME",
@@ -129,6 +138,7 @@ PlanOptions plan_options(const ParsedArgs& args, QuarantineFile quarantine) {
   options.policy.disabled = args.list("disable");
   for (const std::string& rule : args.list("kernel"))
     options.policy.forced.push_back(parse_kernel_rule(rule));
+  options.policy.backend = find_backend(args.text("linear-backend").value_or("auto"));
   if (const auto file = args.text("quarantine"))
     options.policy.quarantine = read_quarantine(*file, quarantine);
   options.isa_limited = args.has("max-isa");

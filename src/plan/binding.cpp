@@ -50,7 +50,33 @@ void check_rule(const PlanRequest& request, const KernelRule& rule, const Linear
       "`octet kernels` lists what each kernel takes");
 }
 
+void check_backend(const PlanRequest& request, const LinearBackend& backend,
+                   std::span<const LinearKernel* const> catalogue) {
+  const EnumSet<DType> taken = weight_dtypes(backend, catalogue);
+  EnumSet<DType> stored;
+  for (const PlanLayer& layer : request.layers) {
+    if (taken.has(layer.quant.weight.dtype)) return;
+    stored.insert(layer.quant.weight.dtype);
+  }
+  throw_error(
+      Code::BadInput,
+      fmt::format("--linear-backend {} binds no layer of {}: {} take weights of {}, the "
+                  "layers are stored as {}",
+                  backend.name, request.model, backend.words, to_string(taken), to_string(stored)),
+      "leave out --linear-backend; `octet kernels` lists what each kernel takes");
+}
+
 }  // namespace
+
+std::optional<std::string> foreign_backend(const Policy& policy, const DeviceInfo& device) {
+  const LinearBackend* backend = policy.backend;
+  if (backend == nullptr || !backend->device || *backend->device == device.kind)
+    return std::nullopt;
+  return fmt::format(
+      "--linear-backend {} asks for {}; the device is {} \"{}\"\n  try: --device {}, or another "
+      "--linear-backend",
+      backend->name, backend->words, name(device.kind), device.name, name(*backend->device));
+}
 
 void check_bindings(const PlanRequest& request, const Policy& policy,
                     std::span<const LinearKernel* const> catalogue) {
@@ -65,6 +91,7 @@ void check_bindings(const PlanRequest& request, const Policy& policy,
     }
     check_rule(request, rule, **kernel);
   }
+  if (policy.backend != nullptr) check_backend(request, *policy.backend, catalogue);
 }
 
 }  // namespace octet

@@ -6,9 +6,12 @@
 
 namespace octet {
 
+// Why the backend of `policy` binds nothing on this device at all; nothing when it could.
+std::optional<std::string> foreign_backend(const Policy& policy, const DeviceInfo& device);
+
 // Throws BadInput for the first rule of `policy.forced` that binds no layer of the model: its
 // expression finds no layer name (the hint has some), its kernel takes none of the stored dtypes,
-// or its kernel is not one of linear layers.
+// or its kernel is not one of linear layers; and for a backend that binds none.
 void check_bindings(const PlanRequest& request, const Policy& policy,
                     std::span<const LinearKernel* const> catalogue);
 

@@ -6,7 +6,7 @@ namespace octet {
 
 // Sets plan.workspace and plan.budget, which follow from the layers and operations chosen. Context
 // that nobody asked for is shortened to what fits, with a note; else what does not fit is a
-// failure.
+// failure. So is a buffer that is larger than the device allocates at once.
 void make_budget(ModelPlan& plan);
 
 }  // namespace octet

@@ -28,9 +28,16 @@ std::string carrier_text(const LinearProblem& problem) {
                             : std::string(name(problem.input));
 }
 
+// Which flag binds the layers.
+std::string bound_text(const PlannedLayers& group) {
+  if (!group.forced) return "";
+  return group.backend.empty() ? "  (--kernel)"
+                               : fmt::format("  (--linear-backend {})", group.backend);
+}
+
 std::string layer_line(const PlannedLayers& group) {
   return fmt::format("{}  x{}  N={} K={}{}{}\n", group.pattern, group.members.size(), group.shape.n,
-                     group.shape.k, group.bias ? "  bias" : "", group.forced ? "  (--kernel)" : "");
+                     group.shape.k, group.bias ? "  bias" : "", bound_text(group));
 }
 
 // The attempts that a report lists: kernels of other devices say nothing new, unless there are no
@@ -136,6 +143,7 @@ Json group_json(const ModelPlan& plan, const PlannedLayers& group) {
   json["weight"] = to_string(group.quant.weight);
   json["input"] = group.quant.input ? Json(to_string(*group.quant.input)) : Json(nullptr);
   json["forced"] = group.forced;
+  if (!group.backend.empty()) json["backend"] = group.backend;
   const LinearKernel* kernel = group.resolution.kernel();
   json["scheme"] = kernel != nullptr ? Json(name(kernel->scheme)) : Json(nullptr);
   json["kernel"] = kernel != nullptr ? Json(kernel->name) : Json(nullptr);

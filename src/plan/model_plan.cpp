@@ -60,6 +60,7 @@ std::string try_line(const PlanOptions& options) {
   std::vector<std::string_view> given;
   if (!options.policy.disabled.empty()) given.push_back("--disable");
   if (!options.policy.forced.empty()) given.push_back("--kernel");
+  if (options.policy.backend != nullptr) given.push_back("--linear-backend");
   if (options.isa_limited) given.push_back("--max-isa");
   if (!options.policy.quarantine.entries.empty()) given.push_back("--quarantine");
   if (options.policy.carrier == Carrier::F32) given.push_back("--dtype");
@@ -89,7 +90,8 @@ void resolve_layers(ModelPlan& plan) {
            shape,
            layer.quant,
            layer.bias,
-           policy.forced.has_value(),
+           policy.forced.has_value() || policy.backend != nullptr,
+           policy.backend != nullptr ? policy.backend->name : "",
            {},
            resolve(layer.quant, shape, plan.device, catalogue, schemes(), policy)});
     }
@@ -235,7 +237,15 @@ ModelPlan make_plan(PlanRequest request, const DeviceInfo& device, PlanOptions o
   check_names(plan.options.policy, known);
   if (auto note = unknown_kernels_note(plan.options.policy.quarantine, known))
     plan.notes.push_back(*std::move(note));
+  if (auto failure = foreign_backend(plan.options.policy, device)) {
+    plan.failures.push_back(*std::move(failure));
+    plan.options.policy.backend = nullptr;
+  }
   check_bindings(plan.request, plan.options.policy, kernels<LinearKernel>());
+  if (const LinearBackend* backend = plan.options.policy.backend;
+      backend != nullptr && !backend->note.empty()) {
+    plan.notes.emplace_back(backend->note);
+  }
   plan.ranks_requested = plan.options.ranks;
   plan.ranks_possible = possible_ranks(plan.request);
   if (auto failure = unshareable(plan.request, plan.options.ranks)) {

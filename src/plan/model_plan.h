@@ -68,8 +68,9 @@ struct PlannedLayers {
   LayerShape shape;  // of one rank
   LayerQuant quant;
   bool bias = false;
-  bool forced = false;
-  std::vector<size_t> members;  // indices into PlanRequest::layers
+  bool forced = false;            // bound by --kernel or --linear-backend
+  std::string_view backend = {};  // the --linear-backend that binds them, or empty
+  std::vector<size_t> members;    // indices into PlanRequest::layers
   Resolution resolution;
 };
 

@@ -28,8 +28,11 @@ void check_names(const Policy& policy, std::span<const std::string_view> known) 
 
 LayerPolicy for_layer(const Policy& policy, std::string_view module, DType weight,
                       std::span<const LinearKernel* const> catalogue) {
-  LayerPolicy layer{policy.prefer, policy.disabled, std::nullopt, policy.carrier,
-                    &policy.quarantine};
+  LayerPolicy layer{.prefer = policy.prefer,
+                    .disabled = policy.disabled,
+                    .forced = std::nullopt,
+                    .carrier = policy.carrier,
+                    .quarantine = &policy.quarantine};
   for (const KernelRule& rule : policy.forced) {
     const auto kernel = std::find_if(catalogue.begin(), catalogue.end(),
                                      [&](const LinearKernel* k) { return k->name == rule.kernel; });
@@ -38,6 +41,10 @@ LayerPolicy for_layer(const Policy& policy, std::string_view module, DType weigh
         std::regex_search(module.begin(), module.end(), std::regex(rule.layers))) {
       layer.forced = rule.kernel;
     }
+  }
+  if (!layer.forced && policy.backend != nullptr &&
+      weight_dtypes(*policy.backend, catalogue).has(weight)) {
+    layer.backend = policy.backend;
   }
   return layer;
 }

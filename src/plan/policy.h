@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "op/linear.h"
+#include "plan/backend.h"
 #include "plan/quarantine.h"
 
 namespace octet {
@@ -33,6 +34,7 @@ struct Policy {
   std::optional<SchemeId> prefer;     // this scheme is tried before the others
   std::vector<std::string> disabled;  // kernel names
   std::vector<KernelRule> forced;
+  const LinearBackend* backend = nullptr;  // binds the layers that no rule of `forced` binds
   Carrier carrier = Carrier::Auto;
   Quarantine quarantine = {};
 };
@@ -41,7 +43,8 @@ struct Policy {
 struct LayerPolicy {
   std::optional<SchemeId> prefer;
   std::vector<std::string> disabled;
-  std::optional<std::string> forced;  // the layer is bound to this kernel
+  std::optional<std::string> forced;       // the layer is bound to this kernel
+  const LinearBackend* backend = nullptr;  // the layer is bound to its kernels
   Carrier carrier = Carrier::Auto;
   const Quarantine* quarantine = nullptr;  // of the policy that this one is made of
 };

@@ -71,6 +71,11 @@ LinearAttempt judge_pair(const LinearKernel& kernel, const SchemeResult& applied
     attempt.refusals.push_back(
         {RefusalCode::Disabled, fmt::format("--kernel asks for {}", *policy.forced)});
   }
+  if (policy.backend != nullptr && !has_kernel(*policy.backend, kernel)) {
+    attempt.refusals.push_back(
+        {RefusalCode::Disabled, fmt::format("--linear-backend {} asks for {}", policy.backend->name,
+                                            policy.backend->words)});
+  }
   return attempt;
 }
 

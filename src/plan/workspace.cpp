@@ -39,9 +39,30 @@ void add_linear_inputs(const ModelPlan& plan, WorkspaceSizes& sizes) {
 
 }  // namespace
 
+std::vector<std::pair<std::string_view, size_t>> WorkspaceSizes::parts() const {
+  return {{"residual", residual},
+          {"normed", normed},
+          {"delta", delta},
+          {"q", q},
+          {"k", k},
+          {"v", v},
+          {"attention", attention},
+          {"gate", gate},
+          {"up", up},
+          {"codes", codes},
+          {"code_scales", code_scales},
+          {"linear_scratch", linear_scratch},
+          {"attention_scratch", attention_scratch},
+          {"head_input", head_input},
+          {"logits", logits},
+          {"sample_scratch", sample_scratch},
+          {"rope_angles", rope_angles}};
+}
+
 size_t WorkspaceSizes::total() const {
-  return residual + normed + delta + q + k + v + attention + gate + up + codes + code_scales +
-         linear_scratch + attention_scratch + head_input + logits + sample_scratch + rope_angles;
+  size_t bytes = 0;
+  for (const auto& [name, size] : parts()) bytes += size;
+  return bytes;
 }
 
 WorkspaceSizes workspace_sizes(const ModelPlan& plan) {

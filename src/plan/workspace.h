@@ -3,6 +3,9 @@
 // them.
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace octet {
 
@@ -29,6 +32,8 @@ struct WorkspaceSizes {
   size_t sample_scratch = 0;  // [logit_rows, 2 * vocab]
   size_t rope_angles = 0;     // [rows, rotary_dim]
 
+  // Every buffer by its name above.
+  std::vector<std::pair<std::string_view, size_t>> parts() const;
   size_t total() const;
 };
 
