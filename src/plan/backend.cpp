@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -11,22 +12,22 @@ namespace {
 
 constexpr std::array kBackends{
     LinearBackend{.name = "xpu",
-                  .device = DeviceKind::OpenCl,
+                  .prefix = "opencl.",
                   .scheme = SchemeId::W8A8,
                   .words = "the W8A8 kernels of OpenCL devices"},
     LinearBackend{.name = "xpu_woq",
-                  .device = DeviceKind::OpenCl,
+                  .prefix = "opencl.",
                   .scheme = SchemeId::W8A16,
                   .words = "the W8A16 kernels of OpenCL devices"},
     LinearBackend{.name = "torch",
-                  .device = std::nullopt,
+                  .prefix = "",
                   .scheme = SchemeId::W8A8,
                   .needs_nothing = true,
                   .words = "the W8A8 kernels that need nothing of their device",
                   .note = "--linear-backend torch: W8A8 in the reference formulation, codes times "
                           "codes with the scales applied in float32; no kernel of PyTorch runs"},
     LinearBackend{.name = "reference",
-                  .device = std::nullopt,
+                  .prefix = "",
                   .scheme = std::nullopt,
                   .needs_nothing = true,
                   .words = "the kernels that need nothing of their device"},
@@ -50,9 +51,16 @@ const LinearBackend* find_backend(std::string_view name) {
 }
 
 bool has_kernel(const LinearBackend& backend, const LinearKernel& kernel) {
-  return (!backend.device || kernel.device == *backend.device) &&
+  return kernel.name.starts_with(backend.prefix) &&
          (!backend.scheme || kernel.scheme == *backend.scheme) &&
          (!backend.needs_nothing || kernel.needs.empty());
+}
+
+bool has_kernels_for(const LinearBackend& backend, const DeviceInfo& device,
+                     std::span<const LinearKernel* const> catalogue) {
+  return std::any_of(catalogue.begin(), catalogue.end(), [&](const LinearKernel* kernel) {
+    return kernel->device == device.kind && has_kernel(backend, *kernel);
+  });
 }
 
 EnumSet<DType> weight_dtypes(const LinearBackend& backend,

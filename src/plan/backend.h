@@ -12,8 +12,8 @@ namespace octet {
 // --kernel does with one kernel.
 struct LinearBackend {
   std::string_view name;
-  std::optional<DeviceKind> device;  // of its kernels; nullopt: of every device
-  std::optional<SchemeId> scheme;    // of its kernels; nullopt: every scheme
+  std::string_view prefix;         // of the names of its kernels: "opencl."; empty: of all
+  std::optional<SchemeId> scheme;  // of its kernels; nullopt: every scheme
   // Only kernels that need nothing of their device: on a CPU the references, on an OpenCL device
   // the plain family.
   bool needs_nothing = false;
@@ -29,6 +29,10 @@ const LinearBackend* find_backend(std::string_view name);
 
 // Whether `kernel` is one of the backend's.
 bool has_kernel(const LinearBackend& backend, const LinearKernel& kernel);
+
+// Whether a kernel of the backend is one of this device's kind.
+bool has_kernels_for(const LinearBackend& backend, const DeviceInfo& device,
+                     std::span<const LinearKernel* const> catalogue);
 
 // The dtypes of weights that kernels of the backend take.
 EnumSet<DType> weight_dtypes(const LinearBackend& backend,

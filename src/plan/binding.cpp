@@ -68,14 +68,17 @@ void check_backend(const PlanRequest& request, const LinearBackend& backend,
 
 }  // namespace
 
-std::optional<std::string> foreign_backend(const Policy& policy, const DeviceInfo& device) {
+std::optional<std::string> foreign_backend(const Policy& policy, const DeviceInfo& device,
+                                           std::span<const LinearKernel* const> catalogue) {
   const LinearBackend* backend = policy.backend;
-  if (backend == nullptr || !backend->device || *backend->device == device.kind)
-    return std::nullopt;
+  if (backend == nullptr || has_kernels_for(*backend, device, catalogue)) return std::nullopt;
+  const auto other = std::find_if(catalogue.begin(), catalogue.end(),
+                                  [&](const LinearKernel* k) { return has_kernel(*backend, *k); });
   return fmt::format(
-      "--linear-backend {} asks for {}; the device is {} \"{}\"\n  try: --device {}, or another "
+      "--linear-backend {} asks for {}; the device is {} \"{}\"\n  try: {}another "
       "--linear-backend",
-      backend->name, backend->words, name(device.kind), device.name, name(*backend->device));
+      backend->name, backend->words, name(device.kind), device.name,
+      other == catalogue.end() ? "" : fmt::format("--device {}, or ", name((*other)->device)));
 }
 
 void check_bindings(const PlanRequest& request, const Policy& policy,

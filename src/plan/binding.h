@@ -7,7 +7,8 @@
 namespace octet {
 
 // Why the backend of `policy` binds nothing on this device at all; nothing when it could.
-std::optional<std::string> foreign_backend(const Policy& policy, const DeviceInfo& device);
+std::optional<std::string> foreign_backend(const Policy& policy, const DeviceInfo& device,
+                                           std::span<const LinearKernel* const> catalogue);
 
 // Throws BadInput for the first rule of `policy.forced` that binds no layer of the model: its
 // expression finds no layer name (the hint has some), its kernel takes none of the stored dtypes,

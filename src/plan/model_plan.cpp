@@ -237,7 +237,7 @@ ModelPlan make_plan(PlanRequest request, const DeviceInfo& device, PlanOptions o
   check_names(plan.options.policy, known);
   if (auto note = unknown_kernels_note(plan.options.policy.quarantine, known))
     plan.notes.push_back(*std::move(note));
-  if (auto failure = foreign_backend(plan.options.policy, device)) {
+  if (auto failure = foreign_backend(plan.options.policy, device, kernels<LinearKernel>())) {
     plan.failures.push_back(*std::move(failure));
     plan.options.policy.backend = nullptr;
   }
