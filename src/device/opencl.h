@@ -32,6 +32,7 @@ struct ClGrid {
 // One argument of a kernel: a device address, or a number as the kernel declares it.
 class ClArg {
  public:
+  // NOLINTNEXTLINE(google-explicit-constructor): made to list arguments as they are
   ClArg(const void* address) : is_address_(true), size_(sizeof address) {
     std::memcpy(value_.data(), &address, sizeof address);
   }
