@@ -37,6 +37,7 @@ class ClArg {
     std::memcpy(value_.data(), &address, sizeof address);
   }
   template <class T>
+  // NOLINTNEXTLINE(google-explicit-constructor)
   requires std::is_arithmetic_v<T> ClArg(T number) : size_(sizeof number) {
     std::memcpy(value_.data(), &number, sizeof number);
   }
