@@ -100,7 +100,8 @@ TEST(CaseC06, OnIntelGpusTensorLayersTakeAKernelThatDeclaresTensorScales) {
   const TinyFolder folder;
   const auto dir = write(folder, "model", m0_tensor());
   for (const char* gpu : kGpus) {
-    for (const json& group : plan_on(gpu, dir).data["linear"]) {
+    const json plan = plan_on(gpu, dir).data;
+    for (const json& group : plan["linear"]) {
       if (group["layers"] == "lm_head") continue;
       EXPECT_THAT(group["weight"].get<std::string>(), HasSubstr("/tensor/"));
       for (const json& attempt : group["attempts"]) {
