@@ -65,6 +65,8 @@ class ClStream final : public OpenClStream {
     waited();
   }
 
+  bool narrow() const override { return context_.narrow(); }
+
   void enqueue(const ClProgram& program, const char* kernel, const ClGrid& grid,
                std::span<const ClArg> args) noexcept override {
     if (failure_) return;
@@ -194,7 +196,7 @@ std::string devices_seen() {
                       : "devices seen: " + seen;
 }
 
-Opened open_device(int index, const std::filesystem::path& cache) {
+Opened open_device(int index, const std::filesystem::path& cache, const OpenClClaims& claims) {
   const std::vector<OpenClHandle> handles = opencl_handles();
   const std::vector<OpenClEntry> entries = list_opencl_devices();
   const auto at = static_cast<size_t>(index);
@@ -207,28 +209,35 @@ Opened open_device(int index, const std::filesystem::path& cache) {
                 fmt::format("the OpenCL device \"{}\" {}", entries[at].name, entries[at].problem),
                 devices_seen());
   }
-  Opened opened{std::make_unique<OpenClContext>(handles[at], cache), {}};
+  Opened opened{std::make_unique<OpenClContext>(handles[at], cache, claims), {}};
   ClDevice device(*opened.context);
   opened.info = describe_opencl(device, *opened.context);
+  opened.info.features = opened.info.features.minus(claims.drops);
+  claims.adds.each([&](Feature f) { opened.info.features.insert(f); });
   return opened;
 }
 
 // Contexts stay open until the process ends: drivers compile, keep and free much with one, and do
 // not stand being torn down among static destructors.
-const Opened& opened_device(int index, const std::filesystem::path& cache) {
+const Opened& opened_device(int index, const std::filesystem::path& cache,
+                            const OpenClClaims& claims) {
   static std::mutex mutex;
-  static auto& opened = *new std::map<std::pair<int, std::string>, Opened>;
+  static auto& opened = *new std::map<std::string, Opened>;
   const std::lock_guard lock(mutex);
-  const std::pair key(index, cache.string());
+  const std::string key =
+      fmt::format("{}\n{}\n{} {} {}\n{}\n{}", index, cache.string(), to_string(claims.adds),
+                  to_string(claims.drops), claims.narrow ? int{*claims.narrow} : -1, claims.option,
+                  claims.prelude);
   auto found = opened.find(key);
-  if (found == opened.end()) found = opened.emplace(key, open_device(index, cache)).first;
+  if (found == opened.end()) found = opened.emplace(key, open_device(index, cache, claims)).first;
   return found->second;
 }
 
 }  // namespace
 
-std::unique_ptr<OpenClDevice> make_opencl_device(int index, const std::filesystem::path& cache) {
-  const Opened& opened = opened_device(index, cache);
+std::unique_ptr<OpenClDevice> make_opencl_device(int index, const std::filesystem::path& cache,
+                                                 const OpenClClaims& claims) {
+  const Opened& opened = opened_device(index, cache, claims);
   auto device = std::make_unique<ClDevice>(*opened.context);
   device->describe(opened.info);
   return device;

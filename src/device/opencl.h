@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -68,6 +69,20 @@ class OpenClStream : public Stream {
                std::initializer_list<ClArg> args) noexcept {
     enqueue(program, kernel, grid, std::span(args.begin(), args.size()));
   }
+  // True where a work-item is one lane of the hardware, as on GPUs; false where it may hold vectors
+  // of its own, as on CPUs.
+  virtual bool narrow() const = 0;
+};
+
+// What tests claim of a device: kernels for hardware that is not here run with stand-ins for what
+// the device lacks. The product makes no claims.
+struct OpenClClaims {
+  Features adds;                              // features it does not have
+  Features drops;                             // features it does have
+  std::string_view option;                    // programs whose options hold this word ...
+  std::string_view prelude;                   // ... begin with this text ...
+  std::string_view without;                   // ... and are compiled without this option
+  std::optional<bool> narrow = std::nullopt;  // of its streams
 };
 
 // An open OpenCL device.
@@ -95,6 +110,7 @@ std::vector<OpenClEntry> list_opencl_devices();
 DeviceInfo probe_opencl(int index, const std::filesystem::path& cache);
 
 // Opens device N. Throws as probe_opencl() does.
-std::unique_ptr<OpenClDevice> make_opencl_device(int index, const std::filesystem::path& cache);
+std::unique_ptr<OpenClDevice> make_opencl_device(int index, const std::filesystem::path& cache,
+                                                 const OpenClClaims& claims = {});
 
 }  // namespace octet

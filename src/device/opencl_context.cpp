@@ -95,8 +95,13 @@ std::string platform_text(cl_platform_id platform, cl_platform_info what) {
   });
 }
 
-OpenClContext::OpenClContext(OpenClHandle handle, std::filesystem::path cache)
-    : handle_(handle), cache_(std::move(cache)) {
+OpenClContext::OpenClContext(OpenClHandle handle, std::filesystem::path cache,
+                             const OpenClClaims& claims)
+    : handle_(handle),
+      cache_(std::move(cache)),
+      claims_(claims),
+      narrow_(claims.narrow.value_or((device_value<cl_device_type>(handle.device, CL_DEVICE_TYPE) &
+                                      CL_DEVICE_TYPE_CPU) == 0)) {
   cl_int status = CL_SUCCESS;
   const auto platform = reinterpret_cast<cl_context_properties>(handle_.platform);
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, platform, 0};
@@ -134,12 +139,13 @@ cl_program OpenClContext::program(const ClProgram& source) {
   return program;
 }
 
-cl_program OpenClContext::from_source(const ClProgram& source, const std::string& options) const {
+cl_program OpenClContext::from_source(const ClProgram& source, std::string_view text,
+                                      const std::string& options) const {
   const auto& api = opencl_api();
-  const char* text = source.source.data();
-  const size_t bytes = source.source.size();
+  const char* begin = text.data();
+  const size_t bytes = text.size();
   cl_int status = CL_SUCCESS;
-  cl_program program = api.create_program_with_source(context_, 1, &text, &bytes, &status);
+  cl_program program = api.create_program_with_source(context_, 1, &begin, &bytes, &status);
   opencl_check(status, fmt::format("no OpenCL program \"{}\"", source.name));
   status = api.build_program(program, 1, &handle_.device, options.c_str(), nullptr, nullptr);
   if (status == CL_SUCCESS) return program;
@@ -171,8 +177,16 @@ void OpenClContext::keep(std::string_view name, std::string_view text) const {
 
 cl_program OpenClContext::build(const ClProgram& source) const {
   const auto& api = opencl_api();
-  const std::string options(source.options);
-  const std::string name = fmt::format("{}\n{}", options, source.source);
+  std::string options(source.options);
+  const bool stands_in =
+      !claims_.prelude.empty() && options.find(claims_.option) != std::string::npos;
+  const std::string text =
+      fmt::format("{}{}", stands_in ? claims_.prelude : std::string_view(), source.source);
+  if (const size_t at = options.find(claims_.without);
+      stands_in && !claims_.without.empty() && at != std::string::npos) {
+    options.erase(at, claims_.without.size());
+  }
+  const std::string name = fmt::format("{}\n{}", options, text);
   if (const auto binary = kept(name)) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(binary->data());
     const size_t size = binary->size();
@@ -188,7 +202,7 @@ cl_program OpenClContext::build(const ClProgram& source) const {
     // A binary that the driver does not take any more: made anew below.
     if (program != nullptr) api.release_program(program);
   }
-  cl_program program = from_source(source, options);
+  cl_program program = from_source(source, text, options);
   const std::string binary = binary_of(program);
   if (!binary.empty()) keep(name, binary);
   return program;

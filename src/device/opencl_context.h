@@ -38,7 +38,7 @@ T device_value(cl_device_id device, cl_device_info what) {
 // Shared by the buffers and streams of a device. Threads: any.
 class OpenClContext {
  public:
-  OpenClContext(OpenClHandle handle, std::filesystem::path cache);
+  OpenClContext(OpenClHandle handle, std::filesystem::path cache, const OpenClClaims& claims);
   ~OpenClContext();
   OpenClContext(const OpenClContext&) = delete;
   OpenClContext& operator=(const OpenClContext&) = delete;
@@ -46,6 +46,8 @@ class OpenClContext {
   cl_device_id device() const { return handle_.device; }
   cl_context context() const { return context_; }
   const OpenClMemory& memory() const { return *memory_; }
+  // OpenClStream::narrow() of its streams.
+  bool narrow() const { return narrow_; }
   // An in-order queue; the caller releases it.
   cl_command_queue make_queue() const;
 
@@ -60,10 +62,13 @@ class OpenClContext {
  private:
   std::string key(std::string_view name) const;
   cl_program build(const ClProgram& source) const;
-  cl_program from_source(const ClProgram& source, const std::string& options) const;
+  cl_program from_source(const ClProgram& source, std::string_view text,
+                         const std::string& options) const;
 
   OpenClHandle handle_;
   std::filesystem::path cache_;
+  OpenClClaims claims_;
+  bool narrow_ = false;
   cl_context context_ = nullptr;
   std::unique_ptr<OpenClMemory> memory_;
   std::mutex mutex_;

@@ -29,22 +29,33 @@ bool is_cut(int64_t items, int64_t heads, int64_t splits, int64_t head_dim) {
 }
 
 size_t scratch_bytes(const Attention::Problem& p, int) {
-  const int64_t splits = splits_of(p.max_context);
-  int64_t items = p.heads;
-  while (items + p.heads <= p.max_rows * p.heads &&
-         is_cut(items + p.heads, p.heads, splits, p.head_dim)) {
-    items += p.heads;
+  // A shorter context than the longest may be cut for more rows and then needs more.
+  size_t most = 0;
+  for (int64_t splits = splits_of(p.max_context); splits > 1; --splits) {
+    int64_t rows = std::max<int64_t>(1, std::min(p.max_rows, kEnoughItems / p.heads));
+    while (rows > 1 && !is_cut(rows * p.heads, p.heads, splits, p.head_dim)) --rows;
+    most = std::max(most, partial_bytes(rows * p.heads, splits, p.head_dim));
+    if (rows == p.max_rows) break;
   }
-  return splits > 1 ? partial_bytes(items, splits, p.head_dim) : 0;
+  return most;
+}
+
+// Items of attention.cl: the values of a long head are cut into parts of four chunks.
+ClGrid value_grid(const Family& family, int64_t items, int64_t splits, int64_t head_dim) {
+  ClGrid grid = lane_grid(family, items, splits);
+  const int64_t chunks = chunks_of(head_dim);
+  grid.global[2] = chunks <= 8 ? 1 : static_cast<size_t>((chunks + 3) / 4);
+  return grid;
 }
 
 template <const Family& F>
 void attend(const Attention::Args& a, Stream& stream) noexcept {
+  const Family& family = form_of(F, stream);
   const int64_t items = a.rows * a.heads;
   const int64_t all_splits = splits_of(a.max_context);
   const int64_t splits = is_cut(items, a.heads, all_splits, a.head_dim) ? all_splits : 1;
-  const ClProgram program = attention_program(F, a.kv_dtype, chunks_of(a.head_dim));
-  opencl(stream).enqueue(program, "attend", lane_grid(F, items, splits),
+  const ClProgram program = attention_program(family, a.kv_dtype, chunks_of(a.head_dim));
+  opencl(stream).enqueue(program, "attend", value_grid(family, items, splits, a.head_dim),
                          {a.q,
                           to_int(a.q_stride),
                           a.k_cache,
@@ -66,7 +77,7 @@ void attend(const Attention::Args& a, Stream& stream) noexcept {
                           to_int(splits),
                           a.scratch});
   if (splits == 1) return;
-  opencl(stream).enqueue(program, "merge_splits", lane_grid(F, items, 1),
+  opencl(stream).enqueue(program, "merge_splits", value_grid(family, items, 1, a.head_dim),
                          {a.scratch, to_int(splits), to_int(items), to_int(a.heads),
                           to_int(a.head_dim), a.v_scale, a.out, to_int(a.out_stride)});
 }

@@ -17,6 +17,7 @@ typedef struct {
   __global float* weights;
   int vocab;
   Place end;
+  LvShared shared;
 } Row;
 
 inline bool before(Place a, Place b) { return a.key > b.key || (a.key == b.key && a.id < b.id); }
@@ -28,7 +29,7 @@ inline LvU keys_of(LvF logits) {
 }
 
 inline LvU load_keys(const Row* row, int i) {
-#ifdef OCTET_SUBGROUP
+#ifdef LV_SINGLE
   return i + LV_LANE < row->vocab ? row->keys[i + LV_LANE] : 0u;
 #else
   return LV_AS_U(lv_load_n((__global const float*)row->keys + i, row->vocab - i));
@@ -51,7 +52,7 @@ inline float mass(const Row* row, Place place, bool counted) {
         counted ? (LvF)(1.0f) : lv_load_n(row->weights + i, row->vocab - i);
     sum += LV_SELECT(none, term, UP_TO(key, i, place));
   }
-  return lv_sum(sum);
+  return lv_sum(sum, row->shared);
 }
 
 // The first place whose prefix has at least `enough`, or more than it with `above`; row->end when
@@ -98,7 +99,7 @@ inline Place best_token(const Row* row) {
     largest = fmax(largest, LV_AS_F(LV_SELECT_U(~key, key & (LvU)(0x7FFFFFFFu), key >> 31)));
   }
   Place best = {0u, 0};
-  const float top = lv_max(largest);
+  const float top = lv_max(largest, row->shared);
   const uint u = as_uint(top + 0.0f);
   best.key = u ^ (0u - (u >> 31) | 0x80000000u);
   while (best.id < row->vocab - 1 && row->keys[best.id] != best.key) ++best.id;
@@ -118,12 +119,13 @@ typedef struct {
 LV_KERNEL __kernel void draw(__global const float* logits, int rows, int vocab,
                              __global const SampleParams* params, __global const int* history,
                              __global int* out, __global float* scratch) {
+  LV_SHARED(shared);
   const int r = LV_PANEL;
   if (r >= rows) return;
   const SampleParams p = params[r];
   logits += (size_t)r * vocab;
   scratch += (size_t)r * 2 * vocab;
-  Row row = {(__global uint*)scratch, scratch + vocab, vocab, {0u, 0x7FFFFFFF}};
+  Row row = {(__global uint*)scratch, scratch + vocab, vocab, {0u, 0x7FFFFFFF}, shared};
   // Weights hold the logits until they are known.
   for (int i = 0; i < vocab; i += 16)
     lv_store_n(lv_load_n(logits + i, vocab - i), row.weights + i, vocab - i);

@@ -33,7 +33,7 @@ inline float load_element(__global const Element* p, size_t i) {
 #ifdef OCTET_LANES
 // 16 neighbours, one a lane.
 inline LvF load_lanes(__global const Element* p) {
-#if defined(OCTET_SUBGROUP)
+#if defined(LV_SINGLE)
   return load_element(p, LV_LANE);
 #elif defined(OCTET_BF16)
   return as_float16(convert_uint16(vload16(0, p)) << 16);
@@ -57,10 +57,10 @@ inline LvF load_lanes(__global const Element* p) {
 
 // The first n of them; the other lanes get zero.
 inline LvF load_lanes_n(__global const Element* p, int n) {
-  if (n >= 16) return load_lanes(p);
-#ifdef OCTET_SUBGROUP
+#ifdef LV_SINGLE
   return LV_LANE < n ? load_element(p, LV_LANE) : 0.0f;
 #else
+  if (n >= 16) return load_lanes(p);
   float t[16];
   for (int i = 0; i < 16; ++i) t[i] = i < n ? load_element(p, i) : 0.0f;
   return vload16(0, t);

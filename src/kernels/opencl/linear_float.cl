@@ -7,6 +7,7 @@
 LV_KERNEL __kernel void linear(__global const Element* w, __global const float* bias,
                                __global const float* x, __global float* y, int n_size, int k_size,
                                int m_size, int w_stride, int x_stride, int y_stride) {
+  LV_SHARED(shared);
   const int n = LV_PANEL;
   const int m = (int)get_global_id(1) * ROWS;
   if (n >= n_size) return;
@@ -30,7 +31,7 @@ LV_KERNEL __kernel void linear(__global const Element* w, __global const float* 
   }
   const float offset = bias == 0 ? 0.0f : bias[n];
   _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {
-    const float value = lv_sum(sum[r]) + offset;
+    const float value = lv_sum(sum[r], shared) + offset;
     if (m + r < m_size) y[(size_t)(m + r) * y_stride + n] = value;
   }
 }

@@ -1,14 +1,15 @@
-// What linear layers need beside their sums: weights laid out as x16, and 8-bit inputs widened.
+// What linear layers need beside their sums: weights laid out in panels, and 8-bit inputs widened.
 
-// Words [begin_panel, ...) of x16 from row-major codes of rows [16 * begin_panel, ...): one
-// work-item a word. `codes` holds `rows` rows of k_size codes.
-__kernel void pack_x16(__global const uchar* codes, __global uint* w, int rows, int k_size) {
+// Words of panels of `columns` columns from row-major codes, a work-item a word: `codes` holds `rows`
+// rows of k_size codes, the first of them of column 0 of the panel at w.
+__kernel void pack_panels(__global const uchar* codes, __global uint* w, int rows, int k_size,
+                          int columns) {
   const int column = (int)get_global_id(0);
   const int word = (int)get_global_id(1);
   const int panel = (int)get_global_id(2);
   const int words = (k_size + 3) / 4;
   if (word >= words) return;
-  const int row = panel * 16 + column;
+  const int row = panel * columns + column;
   const int k = word * 4;
   uint4 code = (uint4)(0u);
   if (row < rows) {
@@ -18,7 +19,7 @@ __kernel void pack_x16(__global const uchar* codes, __global uint* w, int rows, 
     if (k + 2 < k_size) code.z = place[2];
     if (k + 3 < k_size) code.w = place[3];
   }
-  w[((size_t)panel * words + word) * 16 + column] =
+  w[((size_t)panel * words + word) * columns + column] =
       code.z | code.x << 8 | code.w << 16 | code.y << 24;
 }
 

@@ -14,11 +14,11 @@ constexpr EnumSet<Granularity> kParts = {Granularity::Group, Granularity::Block}
 
 template <const Family& F>
 void panels(const LinearArgs& args, Stream& stream) noexcept {
-  run_panels(F, args, stream);
+  run_panels(form_of(F, stream), args, stream);
 }
 template <const Family& F>
 void rows(const LinearArgs& args, Stream& stream) noexcept {
-  run_rows(F, args, stream);
+  run_rows(form_of(F, stream), args, stream);
 }
 
 constexpr LinearCaps codes_caps(EnumSet<Granularity> weight_scales) {

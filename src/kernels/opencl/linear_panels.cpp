@@ -41,11 +41,6 @@ int64_t blocks(int64_t size, int64_t block) {
   return (size + block - 1) / block;
 }
 
-// Extent of a tile as the kernels take it: 0 for the whole axis.
-int tile_size(Extent size, int64_t longest) {
-  return size == kWhole ? 0 : to_int(std::min(size, longest));
-}
-
 // x of a quantised input as float32, into the scratch.
 LinearInput widen_input(const LinearArgs& args, Stream& stream) {
   const LinearProblem& problem = args.weight->problem;
@@ -65,30 +60,59 @@ LinearInput widen_input(const LinearArgs& args, Stream& stream) {
   return {args.scratch, problem.k, nullptr};
 }
 
-}  // namespace
-
-uint64_t x16_bytes(int64_t n, int64_t k) {
-  return static_cast<uint64_t>(blocks(n, 16) * 16 * blocks(k, 4) * 4);
+uint64_t panel_bytes(int64_t n, int64_t k, int64_t columns) {
+  return static_cast<uint64_t>(blocks(n, columns) * columns * blocks(k, 4) * 4);
 }
 
-PackedWeight pack_x16(const QuantView& view, const LinearProblem& problem, Device& device,
-                      Stream& stream) {
-  PackedWeight packed = pack_beside(view, problem, device, stream, x16_bytes(problem.n, problem.k));
-  packed.layout = kX16Layout;
+// The weight with its codes in panels of `columns` columns.
+PackedWeight pack_panels(const QuantView& view, const LinearProblem& problem, Device& device,
+                         Stream& stream, int64_t columns) {
   const int64_t k = problem.k;
-  const int64_t panel_bytes = 16 * k;
-  const int64_t piece = std::max<int64_t>(1, kPieceBytes / panel_bytes) * 16;
+  PackedWeight packed =
+      pack_beside(view, problem, device, stream, panel_bytes(problem.n, k, columns));
+  const int64_t piece = std::max<int64_t>(1, kPieceBytes / (16 * k)) * 16;
   const Buffer staging = device.allocate(static_cast<size_t>(std::min(piece, problem.n) * k));
   auto* words = static_cast<std::byte*>(packed.storage.data());
   for (int64_t n = 0; n < problem.n; n += piece) {
     const int64_t rows = std::min(piece, problem.n - n);
     upload_rows(view, {n, n + rows}, staging.as<std::byte>(), stream);
+    const auto items = static_cast<size_t>(columns);
     const ClGrid grid{
-        {16, static_cast<size_t>(blocks(k, 4)), static_cast<size_t>(blocks(rows, 16))}, {16, 1, 1}};
-    opencl(stream).enqueue(inputs_program(), "pack_x16", grid,
-                           {staging.data(), words + x16_bytes(n, k), to_int(rows), to_int(k)});
+        {items, static_cast<size_t>(blocks(k, 4)), static_cast<size_t>(blocks(rows, columns))},
+        {items, 1, 1}};
+    opencl(stream).enqueue(inputs_program(), "pack_panels", grid,
+                           {staging.data(), words + panel_bytes(n, k, columns), to_int(rows),
+                            to_int(k), to_int(columns)});
   }
   stream.wait();
+  return packed;
+}
+
+}  // namespace
+
+int tile_size(Extent size, int64_t longest) {
+  return size == kWhole ? 0 : to_int(std::min(size, longest));
+}
+
+uint64_t x16_bytes(int64_t n, int64_t k) {
+  return panel_bytes(n, k, 16);
+}
+
+uint64_t x8_bytes(int64_t n, int64_t k) {
+  return panel_bytes(n, k, 8);
+}
+
+PackedWeight pack_x16(const QuantView& view, const LinearProblem& problem, Device& device,
+                      Stream& stream) {
+  PackedWeight packed = pack_panels(view, problem, device, stream, 16);
+  packed.layout = kX16Layout;
+  return packed;
+}
+
+PackedWeight pack_x8(const QuantView& view, const LinearProblem& problem, Device& device,
+                     Stream& stream) {
+  PackedWeight packed = pack_panels(view, problem, device, stream, 8);
+  packed.layout = kX8Layout;
   return packed;
 }
 
@@ -125,8 +149,12 @@ void run_rows(const Family& family, const LinearArgs& args, Stream& stream) noex
                           to_int(args.x.row_stride), to_int(args.y_stride)});
 }
 
+std::vector<ClProgram> common_linear_programs() {
+  return {inputs_program()};
+}
+
 std::vector<ClProgram> linear_programs(const Family& family) {
-  std::vector<ClProgram> programs = {inputs_program()};
+  std::vector<ClProgram> programs;
   for (const DType weight : {DType::F8E4M3, DType::F8E5M2, DType::BF16, DType::F16, DType::F32}) {
     for (const int rows : kRows) programs.push_back(linear_program(family, weight, rows));
   }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "kernels/opencl/linear_panels.h"
 #include "kernels/opencl/sources.h"
 #include "op/attention.h"
 
@@ -56,6 +57,29 @@ ClProgram attention_program(const Family& family, DType type, int64_t chunks) {
           kAttentionSource,
           interned(fmt::format("{} -DCHUNKS={} -DSPLIT={}{}", family.options, chunks, kKvSplit,
                                element_define(type)))};
+}
+
+std::vector<FamilyProgram> all_programs() {
+  constexpr int64_t kHeadDims[] = {64, 80, 128, 256};
+  constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2};
+  std::vector<FamilyProgram> all;
+  for (const ClProgram& program : common_linear_programs()) all.push_back({"common", program});
+  all.push_back({"common", rows_program()});
+  all.push_back({"common", sample_program()});
+  for (const DType type : kTypes) all.push_back({"common", tables_program(type)});
+  for (const Family* family : {&kPlain, &kPlainNarrow, &kSubgroup}) {
+    for (const ClProgram& program : linear_programs(*family))
+      all.push_back({family->name, program});
+    for (const DType type : kTypes) {
+      for (const int64_t head_dim : kHeadDims)
+        all.push_back({family->name, attention_program(*family, type, head_dim / 16)});
+    }
+    all.push_back({family->name, draw_program(*family)});
+  }
+  for (const Family* family : {&kDpas16, &kDpas8}) {
+    for (const ClProgram& program : dpas_programs(*family)) all.push_back({family->name, program});
+  }
+  return all;
 }
 
 }  // namespace octet::opencl

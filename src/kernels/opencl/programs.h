@@ -1,6 +1,7 @@
 #pragma once
 // Programs by what they are compiled for: an element type, a family of lanes, sizes.
 #include <string>
+#include <vector>
 
 #include "kernels/opencl/families.h"
 #include "num/dtype.h"
@@ -21,6 +22,15 @@ ClProgram sample_program();
 ClProgram draw_program(const Family& family);
 // attention.cl for a cache of `type` and heads of up to `chunks` * 16 elements.
 ClProgram attention_program(const Family& family, DType type, int64_t chunks);
+
+// A program and the name of the family that it is compiled for; "common" for those of all families.
+struct FamilyProgram {
+  std::string_view family;
+  ClProgram program;
+};
+
+// Every program of every family, attention for common head sizes: what the offline compiler judges.
+std::vector<FamilyProgram> all_programs();
 
 // Work-items that share a row in rows.cl, and in sample.cl.
 inline constexpr size_t kRowItems = 64;

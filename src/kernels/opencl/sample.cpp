@@ -26,8 +26,9 @@ void logprob(const LogProb::Args& a, Stream& stream) noexcept {
 
 template <const Family& F>
 void sample(const Sample::Args& a, Stream& stream) noexcept {
+  const Family& family = form_of(F, stream);
   opencl(stream).enqueue(
-      draw_program(F), "draw", lane_grid(F, a.rows, 1),
+      draw_program(family), "draw", lane_grid(family, a.rows, 1),
       {a.logits, to_int(a.rows), to_int(a.vocab), a.params, a.history, a.out, a.scratch});
 }
 

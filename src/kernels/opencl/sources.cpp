@@ -5,7 +5,16 @@ namespace octet::opencl {
 // clang-format off
 const std::string_view kLinearF8Source =
 #include "kernels/opencl/lanes.cl.inc"
+#include "kernels/opencl/codes.cl.inc"
 #include "kernels/opencl/linear_f8.cl.inc"
+    ;
+// clang-format on
+
+// clang-format off
+const std::string_view kLinearDpasSource =
+#include "kernels/opencl/lanes.cl.inc"
+#include "kernels/opencl/codes.cl.inc"
+#include "kernels/opencl/linear_dpas.cl.inc"
     ;
 // clang-format on
 

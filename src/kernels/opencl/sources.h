@@ -5,6 +5,7 @@
 namespace octet::opencl {
 
 extern const std::string_view kLinearF8Source;
+extern const std::string_view kLinearDpasSource;
 extern const std::string_view kLinearFloatSource;
 extern const std::string_view kLinearInputsSource;
 extern const std::string_view kRowsSource;
