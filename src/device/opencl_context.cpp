@@ -180,8 +180,8 @@ cl_program OpenClContext::build(const ClProgram& source) const {
   std::string options(source.options);
   const bool stands_in =
       !claims_.prelude.empty() && options.find(claims_.option) != std::string::npos;
-  const std::string text =
-      fmt::format("{}{}", stands_in ? claims_.prelude : std::string_view(), source.source);
+  const std::string text = fmt::format(
+      "{}{}", stands_in ? std::string_view(claims_.prelude) : std::string_view(), source.source);
   if (const size_t at = options.find(claims_.without);
       stands_in && !claims_.without.empty() && at != std::string::npos) {
     options.erase(at, claims_.without.size());

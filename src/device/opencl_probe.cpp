@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "device/opencl_probe.h"
+#include "device/opencl_self_tests.h"
 
 namespace octet {
 namespace {
@@ -123,21 +124,21 @@ Features try_features(Device& device, cl_device_id id) {
 
 constexpr Feature kTried[] = {Feature::ClFp16,       Feature::ClBf16,  Feature::ClSubgroup8,
                               Feature::ClSubgroup16, Feature::ClDpas8, Feature::ClDpas16};
-constexpr std::string_view kKeptFeatures = "features 1";
 
 // The features that are tried, from the cache where they were tried before.
 Features tried_features(Device& device, const OpenClContext& context) {
-  if (const auto text = context.kept(kKeptFeatures)) {
+  const std::string kept_name = "features 2\n" + opencl_self_test_versions();
+  if (const auto text = context.kept(kept_name)) {
     Features features;
     for (const Feature f : kTried) {
       if (text->find(fmt::format("{};", name(f))) != std::string::npos) features.insert(f);
     }
     return features;
   }
-  const Features features = try_features(device, context.device());
+  const Features features = passed_self_tests(device, try_features(device, context.device()));
   std::string text = "tried:";
   features.each([&](Feature f) { text += fmt::format(" {};", name(f)); });
-  context.keep(kKeptFeatures, text);
+  context.keep(kept_name, text);
   return features;
 }
 

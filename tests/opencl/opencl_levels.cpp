@@ -27,11 +27,10 @@ OpenClClaims claims() {
 #else
   if (!probe_opencl(0, cache()).features.has(Feature::ClSubgroup16)) return {};
   // The matrix engine is emulated; the option is one that drivers of CPUs refuse.
-  static const std::string kEmulation = read_text_file(OCTET_DPAS_EMULATION, 1 << 20);
   return {.adds = {Feature::ClDpas8, Feature::ClDpas16},
           .drops = {},
           .option = "-DOCTET_DPAS",
-          .prelude = kEmulation,
+          .prelude = read_text_file(OCTET_DPAS_EMULATION, 1 << 20),
           .without = " -cl-intel-256-GRF-per-thread"};
 #endif
 }
