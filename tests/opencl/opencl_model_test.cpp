@@ -64,7 +64,7 @@ Answers answers(Engine& engine, int64_t count) {
 
 // The gap between the two best log-probabilities after a prompt and some tokens.
 double gap_after(const std::filesystem::path& path, const DeviceInfo& info,
-                 std::vector<int32_t> ids, std::optional<SchemeId> prefer) {
+                 const std::vector<int32_t>& ids, std::optional<SchemeId> prefer) {
   const auto last = static_cast<int32_t>(ids.size() - 1);
   auto row = logprobs_at({last}, prepared(path, info, prefer), ids, info).front();
   std::partial_sort(row.begin(), row.begin() + 2, row.end(), std::greater<>());
