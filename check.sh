@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test of Octet. May be run again at any time. The last line is ctest's summary of all tests.
-# Usage: check.sh [STAGE...]   stages: style release docs sanitize threads fuzz tidy   (default: all of these), and faults
+# Usage: check.sh [STAGE...]   stages: style release docs opencl sanitize threads fuzz tidy   (default: all of these), and faults
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -8,7 +8,7 @@ jobs=$(nproc)
 # Compiled objects are found again from any checkout of the same sources.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 stages=("$@")
-[ ${#stages[@]} -eq 0 ] && stages=(style release docs sanitize threads fuzz tidy)
+[ ${#stages[@]} -eq 0 ] && stages=(style release docs opencl sanitize threads fuzz tidy)
 logs=build/check
 mkdir -p $logs
 report=()
@@ -61,6 +61,14 @@ stage_release() {
 
 stage_docs() {
   tools/gen_docs.sh build/release/octet --check
+}
+
+# OpenCL kernels on two runtimes for CPUs, in a simulator that watches memory, and as compiled for GPUs.
+stage_opencl() {
+  tools/offline_gate.py --self-test
+  tools/offline_gate.py build/release/tests/opencl/dump_programs --jobs "$jobs" --check docs/KERNELS-OPENCL.md
+  tools/data_races.sh build/release
+  tools/opencl_tests.sh build/release
 }
 
 stage_sanitize() {

@@ -5,7 +5,7 @@ set -euo pipefail
 build=(g++ cmake ninja-build ccache pkg-config libfmt-dev nlohmann-json3-dev libsimdjson-dev libboost-program-options-dev
        libpcre2-dev libutf8proc-dev libedit-dev opencl-c-headers python3 python3-pip)
 check=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev clang libclang-rt-14-dev clang-format clang-tidy git binutils
-       zsh fish groff-base)
+       zsh fish groff-base ocl-icd-libopencl1 pocl-opencl-icd oclgrind intel-opencl-icd libigc-tools)
 
 packages=("${build[@]}")
 [ "${1:-build}" = check ] && packages+=("${check[@]}")

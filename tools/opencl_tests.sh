@@ -26,7 +26,13 @@ shards() {
 }
 
 for vendors in "$work/pocl" "$intel"; do
-  echo "== $vendors"
-  OCL_ICD_VENDORS=$vendors shards "$build/tests/opencl/conformance_opencl_test"
-  OCL_ICD_VENDORS=$vendors "$build/tests/opencl/opencl_model_test" --gtest_brief=1
+  export OCL_ICD_VENDORS=$vendors
+  for program in conformance_opencl_test conformance_opencl_narrow_test opencl_device_test; do
+    start=$SECONDS
+    shards "$build/tests/opencl/$program"
+    echo "== $vendors: $program $((SECONDS - start)) s"
+  done
+  start=$SECONDS
+  "$build/tests/opencl/opencl_model_test" --gtest_brief=1
+  echo "== $vendors: opencl_model_test $((SECONDS - start)) s"
 done

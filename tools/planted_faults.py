@@ -23,7 +23,11 @@ PROGRAMS = {
     "conformance": "tests/conformance/conformance_test",
     "cases": "tests/cases/cases_test",
     "models": "tests/models/models_test",
+    "opencl": "tests/opencl/conformance_opencl_test",
+    "opencl_narrow": "tests/opencl/conformance_opencl_narrow_test",
 }
+TARGETS = {"opencl": "conformance_opencl_test", "opencl_narrow": "conformance_opencl_narrow_test"}  # others: NAME_test
+POCL = "/etc/OpenCL/vendors/pocl.icd"
 
 
 @dataclasses.dataclass
@@ -90,6 +94,23 @@ FAULTS = [
     Fault("wrong-fused-part", "src/io/linear_record.cpp",
           "slice(record.view, {part.first_row, part.first_row + n}", "slice(record.view, {part.stored_rows - n, part.stored_rows}",
           ("cases:CaseB06*:CaseA04*",)),
+    Fault("opencl-missing-barrier", "src/kernels/opencl/lanes.cl",
+          "  shared[LV_LANE] = v;\n  barrier(CLK_LOCAL_MEM_FENCE);\n  return vload16(0, shared);",
+          "  shared[LV_LANE] = v;\n  return vload16(0, shared);",
+          ("opencl_narrow:*Attention*",)),
+    Fault("opencl-lane-off-by-one", "src/kernels/opencl/lanes.cl",
+          "#define LV_ADD(t, lane, value) t += LV_LANE == (lane) ? (value) : 0.0f",
+          "#define LV_ADD(t, lane, value) t += LV_LANE == (lane) + 1 ? (value) : 0.0f",
+          ("opencl:*Attention*",)),
+    Fault("opencl-engine-lane-off-by-one", "src/kernels/opencl/linear_dpas.cl",
+          "  const int i = k + LV_LANE;\n", "  const int i = k + LV_LANE + 1;\n",
+          ("opencl:*Linear*dpas16*",)),
+    Fault("opencl-scale-of-the-wrong-block", "src/kernels/opencl/codes.cl",
+          "(min(n + LV_LANE, size - 1) + first) / tile", "(min(n + LV_LANE, size - 1) + first + 1) / tile",
+          ("opencl:*Linear*",)),
+    Fault("opencl-scale-of-the-wrong-column", "src/kernels/opencl/linear_f8.cl",
+          "min(k_size, (col + 1) * tile_cols - first_col)", "min(k_size, (col + 1) * tile_cols)",
+          ("opencl:*Linear*",)),
 ]
 
 
@@ -118,13 +139,31 @@ def build(targets, jobs):
         raise SystemExit(f"the copy does not build:\n{done.stdout[-4000:]}")
 
 
+def target_of(name):
+    """What the build calls a test program."""
+    return TARGETS.get(name, name + "_test" if name in PROGRAMS else name)
+
+
+def opencl_vendors(name):
+    """The drivers that an OpenCL program runs on: subgroups need Intel's, plain kernels run with PoCL."""
+    if name == "opencl":
+        return subprocess.run([os.path.join(ROOT, "tools", "get_opencl_runtime.sh")], check=True, capture_output=True, text=True).stdout.strip()
+    folder = os.path.join(ROOT, "build", "faults", "vendors")
+    os.makedirs(folder, exist_ok=True)
+    shutil.copy(POCL, folder)
+    return folder
+
+
 def fails(test):
     """True when a test program, or the part of it that a filter names, fails."""
     name, _, pattern = test.partition(":")
     command = [os.path.join(BUILD, PROGRAMS.get(name, name)), "--gtest_brief=1"]
+    environment = dict(os.environ)
+    if name in TARGETS:
+        environment["OCL_ICD_VENDORS"] = opencl_vendors(name)
     if pattern:
         command.append(f"--gtest_filter={pattern}")
-    done = subprocess.run(command, cwd=TREE, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=TREE, capture_output=True, text=True, env=environment)
     if "0 tests ran" in done.stdout.replace("from 0 test suites ", ""):
         raise SystemExit(f"{test}: no such tests")
     return done.returncode != 0
@@ -140,8 +179,7 @@ def find(fault, jobs):
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(sound.replace(fault.old, fault.new))
-        build(sorted({test.partition(":")[0] + ("" if test.partition(":")[0] not in PROGRAMS else "_test") for test in fault.tests}),
-              jobs)
+        build(sorted({target_of(test.partition(":")[0]) for test in fault.tests}), jobs)
         return next((test for test in fault.tests if fails(test)), None)
     finally:
         with open(path, "w", encoding="utf-8") as file:
