@@ -130,6 +130,15 @@ def copy_tree():
         with open(target, "wb") as file:
             file.write(content)
         shutil.copymode(source, target)
+    # What was deleted or renamed since; the build lies there too.
+    known = set(names)
+    for folder, folders, files in os.walk(TREE):
+        if folder == TREE and "build" in folders:
+            folders.remove("build")
+        for name in files:
+            path = os.path.join(folder, name)
+            if os.path.relpath(path, TREE) not in known:
+                os.remove(path)
 
 
 def build(targets, jobs):
