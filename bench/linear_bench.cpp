@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "bench/data.h"
 #include "bench/roof.h"
 #include "num/bf16.h"
 #include "num/f8.h"
@@ -34,18 +35,6 @@ struct Options {
   bool cpu_clock = false;    // CPU time of the thread, for arithmetic on a busy machine; 1 thread
 };
 
-std::vector<std::string> words(const std::string& list) {
-  std::vector<std::string> result(1);
-  for (char c : list) {
-    if (c == ',') {
-      result.emplace_back();
-    } else {
-      result.back() += c;
-    }
-  }
-  return result;
-}
-
 // Memory that is not shared with anything and has the pages that were asked for.
 std::byte* map_pages(size_t bytes, bool small_pages) {
   constexpr size_t kHuge = size_t{2} << 20;
@@ -58,54 +47,6 @@ std::byte* map_pages(size_t bytes, bool small_pages) {
   return data;
 }
 
-uint32_t next_random(uint32_t& state) {
-  state ^= state << 13;
-  state ^= state >> 17;
-  state ^= state << 5;
-  return state;
-}
-
-// About normal with standard deviation 1.
-float bell(uint32_t& state) {
-  float sum = 0;
-  for (int i = 0; i < 4; ++i) sum += static_cast<float>(next_random(state) >> 8) * 0x1p-24F;
-  return (sum - 2) * 1.73F;
-}
-
-// Weights as a quantiser leaves them: a normal distribution whose 4.5 sigma are the largest code.
-void fill_weights(std::byte* data, int64_t elements, DType dtype) {
-  uint32_t random = 12345;
-  const int64_t bytes = elements * bytes_of(dtype);
-  const int64_t pattern = std::min<int64_t>(bytes, 1 << 20);
-  for (int64_t i = 0; i < pattern / bytes_of(dtype); ++i) {
-    const float value = bell(random);
-    std::byte* at = data + i * bytes_of(dtype);
-    if (is_f8(dtype)) {
-      *at = std::byte{f32_to_f8(dtype, value * 100)};
-    } else if (dtype == DType::F32) {
-      std::memcpy(at, &value, sizeof value);
-    } else {
-      const uint16_t bits = dtype == DType::BF16 ? f32_to_bf16(value) : f32_to_f16(value);
-      std::memcpy(at, &bits, sizeof bits);
-    }
-  }
-  for (int64_t i = pattern; i < bytes; i += pattern) {
-    std::memcpy(data + i, data, static_cast<size_t>(std::min(pattern, bytes - i)));
-  }
-}
-
-// Seconds of every sample of one thing.
-struct Samples {
-  std::vector<double> seconds;
-  double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
-  double median() const {
-    std::vector<double> sorted = seconds;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(sorted.size() / 2),
-                     sorted.end());
-    return sorted[sorted.size() / 2];
-  }
-};
-
 double now(const Options& options) {
   timespec t{};
   clock_gettime(options.cpu_clock ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
@@ -117,18 +58,6 @@ void sample(const Options& options, Samples& samples, const F& f) {
   const double begin = now(options);
   f();
   samples.seconds.push_back(now(options) - begin);
-}
-
-ScaleTile tile_of(const std::string& word) {
-  if (word == "tensor") return ScaleTile::tensor();
-  if (word == "row") return ScaleTile::row();
-  if (word.starts_with("group")) return ScaleTile::group(std::atoll(word.c_str() + 5));
-  if (word.starts_with("block")) {
-    const int64_t size = std::atoll(word.c_str() + 5);
-    return ScaleTile::block(size, size);
-  }
-  throw_error(Code::BadInput, fmt::format("--weights {}", word),
-              "tensor, row, groupN, blockN, bf16, f16 or f32");
 }
 
 // What one line of the report measures: a weight repeated until no cache holds it, and inputs.

@@ -16,7 +16,8 @@ struct Dims {
 constexpr Dims kShapes[] = {{1, 1},    {3, 7},     {5, 33},    {16, 16},   {17, 64},  {33, 100},
                             {70, 257}, {100, 100}, {130, 384}, {256, 256}, {9, 1030}, {6, 4100}};
 
-// A scale geometry and a shape in which its last tiles are short.
+// A scale geometry and a shape in which its last tiles are short. The last ones have so many rows
+// that a thread may take several panels of them.
 struct Geometry {
   ScaleTile tile;
   Dims dims;
@@ -30,6 +31,8 @@ constexpr Geometry kGeometries[] = {
     {ScaleTile::block(128, 128), {130, 384}}, {ScaleTile::block(128, 128), {300, 257}},
     {ScaleTile::block(128, 128), {256, 256}}, {ScaleTile::block(64, 32), {100, 100}},
     {ScaleTile::block(3, 5), {17, 64}},       {ScaleTile::block(16, kWhole), {70, 257}},
+    {ScaleTile::row(), {1090, 30}},           {ScaleTile::block(100, 24), {1090, 62}},
+    {ScaleTile::block(128, 128), {530, 130}},
 };
 
 // Cuts of a 192 x 320 record: parts of unequal size, none at the edge of a 128 or 48 wide tile.

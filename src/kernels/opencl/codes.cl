@@ -2,45 +2,52 @@
 //
 // A word holds codes k+2, k, k+3, k+1 of one column, lowest byte first, zero outside [N,K].
 
-// Scales of the columns that begin at n (one a lane) in column `col` of the grid; `tile` 0: one row of scales for all.
-inline LvF scales_of(__global const float* scales, int cols, int col, int n, int size, int tile,
-                     int first) {
-  if (tile == 0) return (LvF)(scales[col]);
+// Where the scales of a panel's columns (from n on, one a lane) lie: offsets of their rows in a grid
+// of `cols` columns; `tile` 0: one row of scales for all. Found once, since it takes divisions.
 #ifdef LV_SINGLE
-  const int row = (min(n + LV_LANE, size - 1) + first) / tile;
-  return scales[(size_t)row * cols + col];
-#else
-  const int low = (n + first) / tile;
-  const int high = (min(n + 15, size - 1) + first) / tile;
-  if (low == high) return (LvF)(scales[(size_t)low * cols + col]);
-  float t[16];
-  for (int i = 0; i < 16; ++i) {
-    const int row = (min(n + i, size - 1) + first) / tile;
-    t[i] = scales[(size_t)row * cols + col];
-  }
-  return vload16(0, t);
-#endif
+typedef size_t ScaleRows;
+inline ScaleRows scale_rows(int cols, int n, int size, int tile, int first) {
+  return tile == 0 ? 0 : (size_t)((min(n + LV_LANE, size - 1) + first) / tile) * cols;
 }
+inline LvF scales_at(__global const float* scales, ScaleRows rows, int col) {
+  return scales[rows + col];
+}
+#else
+typedef struct {
+  size_t of[16];
+  bool same;
+} ScaleRows;
+inline ScaleRows scale_rows(int cols, int n, int size, int tile, int first) {
+  ScaleRows rows;
+  for (int i = 0; i < 16; ++i)
+    rows.of[i] = tile == 0 ? 0 : (size_t)((min(n + i, size - 1) + first) / tile) * cols;
+  rows.same = rows.of[0] == rows.of[15];
+  return rows;
+}
+inline LvF scales_at(__global const float* scales, ScaleRows rows, int col) {
+  if (rows.same) return (LvF)(scales[rows.of[0] + col]);
+  float t[16];
+  for (int i = 0; i < 16; ++i) t[i] = scales[rows.of[i] + col];
+  return vload16(0, t);
+}
+#endif
 
-// Four codes of every column as floats. E4M3: the bits below the sign are put at the bottom of the
-// exponent, which makes even subnormal codes right once 2^120 is multiplied in. Its NaN codes become
-// 480 there and are seen apart: their top bit of NAN_BITS is set. E5M2 is the upper half of binary16.
+// Four codes of every column as floats. A code at the top of a word is shifted down with its sign;
+// the bits between sign and magnitude are cleared. E4M3: so the bits below the sign stand at the
+// bottom of the exponent, which makes even subnormal codes right once 2^120 is multiplied in. Its NaN
+// codes become 480 there and are seen apart: their top bit of NAN_BITS is set. E5M2 is the upper half
+// of binary16.
+#define CODE_K0(w) WIDEN(LV_AS_I((w) << 16))
+#define CODE_K1(w) WIDEN(LV_AS_I(w))
+#define CODE_K2(w) WIDEN(LV_AS_I((w) << 24))
+#define CODE_K3(w) WIDEN(LV_AS_I((w) << 8))
 #ifdef OCTET_E5M2
-#define MASK (LvU)(0x0FE00000u)
-#define WIDEN(sign, bits)                                                          \
-  LV_SELECT(LV_AS_F((sign) | (bits)) * 0x1p112f,                                   \
-            LV_AS_F((sign) | (bits) | (LvU)(0x7F800000u)), (bits) >= (LvU)(0x0F800000u))
-#define CODE_K0(w) WIDEN(((w) << 16) & (LvU)(0x80000000u), ((w) << 13) & MASK)
-#define CODE_K1(w) WIDEN((w) & (LvU)(0x80000000u), ((w) >> 3) & MASK)
-#define CODE_K2(w) WIDEN(((w) << 24) & (LvU)(0x80000000u), ((w) << 21) & MASK)
-#define CODE_K3(w) WIDEN(((w) << 8) & (LvU)(0x80000000u), ((w) << 5) & MASK)
+#define BITS(top) (LV_AS_UI((top) >> 3) & (LvU)(0x8FE00000u))
+#define WIDEN(top)                                                                        \
+  LV_SELECT(LV_AS_F(BITS(top)) * 0x1p112f, LV_AS_F(BITS(top) | (LvU)(0x7F800000u)),       \
+            (BITS(top) & (LvU)(0x0F800000u)) == (LvU)(0x0F800000u))
 #define NAN_BITS(w) (LvU)(0u)
 #else
-#define MASK (LvU)(0x07F00000u)
-#define WIDEN(sign, bits) (LV_AS_F((sign) | (bits)) * 0x1p120f)
-#define CODE_K0(w) WIDEN(((w) << 16) & (LvU)(0x80000000u), ((w) << 12) & MASK)
-#define CODE_K1(w) WIDEN((w) & (LvU)(0x80000000u), ((w) >> 4) & MASK)
-#define CODE_K2(w) WIDEN(((w) << 24) & (LvU)(0x80000000u), ((w) << 20) & MASK)
-#define CODE_K3(w) WIDEN(((w) << 8) & (LvU)(0x80000000u), ((w) << 4) & MASK)
+#define WIDEN(top) (LV_AS_F(LV_AS_UI((top) >> 4) & (LvU)(0x87F00000u)) * 0x1p120f)
 #define NAN_BITS(w) (((w) & (LvU)(0x7F7F7F7Fu)) + (LvU)(0x01010101u))
 #endif

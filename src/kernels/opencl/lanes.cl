@@ -15,6 +15,8 @@ typedef float LvF;
 typedef uint LvU;
 #define LV_AS_F(u) as_float(u)
 #define LV_AS_U(f) as_uint(f)
+#define LV_AS_I(u) as_int(u)
+#define LV_AS_UI(i) as_uint(i)
 #define LV_SELECT(no, yes, when) ((when) ? (yes) : (no))
 #define LV_SELECT_U(no, yes, when) ((when) ? (yes) : (no))
 // What another lane wrote to global memory can be read after LV_SYNC, in a work-group of one panel.
@@ -112,6 +114,8 @@ typedef uint16 LvU;
 #define LV_PANEL ((int)get_global_id(0))
 #define LV_AS_F(u) as_float16(u)
 #define LV_AS_U(f) as_uint16(f)
+#define LV_AS_I(u) as_int16(u)
+#define LV_AS_UI(i) as_uint16(i)
 #define LV_SELECT(no, yes, when) select((no), (LvF)(yes), (when))
 #define LV_SELECT_U(no, yes, when) select((no), (LvU)(yes), (when) != (LvU)(0u))
 #define LV_SYNC

@@ -157,6 +157,7 @@ __attribute__((intel_reqd_sub_group_size(COLUMNS))) __kernel void linear(
   Sums total[TILES];
   _Pragma("unroll") for (int t = 0; t < TILES; ++t) total[t] = (Sums)(0.0f);
   uint nan_bits = 0;
+  const ScaleRows rows_of_scales = scale_rows(scale_cols, n, n_size, tile_rows, first_row);
   int end = 0;
   for (int begin = 0, col = 0, group = 0; begin < k_size; begin = end) {
     const int col_end = tile_cols == 0 ? k_size : (col + 1) * tile_cols - first_col;
@@ -171,7 +172,7 @@ __attribute__((intel_reqd_sub_group_size(COLUMNS))) __kernel void linear(
     }
     for (; k + 16 <= end; k += 16) STEP(k, WHOLE_WORDS, WHOLE_PAIR, WHOLE_PART);
     if (k < end) STEP(k, PART_WORDS, PART_PAIR, PART_PART);
-    const float scale = scales_of(scales, scale_cols, col, n, n_size, tile_rows, first_row);
+    const float scale = scales_at(scales, rows_of_scales, col);
     _Pragma("unroll") for (int t = 0; t < TILES; ++t) {
 #ifdef OCTET_X_CODES
       const Sums factor = VECTOR(Sums, X_SCALE) * scale;

@@ -24,10 +24,29 @@ ClProgram inputs_program() {
   return program;
 }
 
-ClProgram linear_program(const Family& family, DType weight, int rows) {
-  return {interned(fmt::format("linear_{}_{}_{}", name(weight), family.name, rows)),
-          is_f8(weight) ? kLinearF8Source : kLinearFloatSource,
-          interned(fmt::format("{} -DROWS={}{}", family.options, rows, element_define(weight)))};
+int64_t blocks(int64_t size, int64_t block) {
+  return (size + block - 1) / block;
+}
+
+// The program for `rows` rows of x and, of 8-bit weights, `panels` panels a work-item.
+ClProgram linear_program(const Family& family, DType weight, int rows, int panels = 1) {
+  const std::string name_of = fmt::format("linear_{}_{}_{}", name(weight), family.name, rows);
+  const std::string options =
+      fmt::format("{} -DROWS={}{}", family.options, rows, element_define(weight));
+  if (!is_f8(weight)) return {interned(name_of), kLinearFloatSource, interned(options)};
+  return {interned(panels == 1 ? name_of : fmt::format("{}x{}", name_of, panels)), kLinearF8Source,
+          interned(fmt::format("{} -DPANELS={}", options, panels))};
+}
+
+// Panels that a work-item takes. A thread of a GPU has registers for one, and there are many
+// threads; a CPU has few, which read several places at once, and registers for eight panels of
+// sums.
+int panels_for(bool narrow, int rows, int64_t n) {
+  if (narrow) return 1;
+  constexpr int64_t kFewestItems = 16;
+  int panels = std::max(1, 4 / rows);
+  while (panels > 1 && blocks(n, int64_t{16} * panels) < kFewestItems) panels /= 2;
+  return panels;
 }
 
 int rows_for(int64_t m) {
@@ -35,10 +54,6 @@ int rows_for(int64_t m) {
     if (m <= rows) return rows;
   }
   return std::end(kRows)[-1];
-}
-
-int64_t blocks(int64_t size, int64_t block) {
-  return (size + block - 1) / block;
 }
 
 // x of a quantised input as float32, into the scratch.
@@ -127,9 +142,10 @@ void run_panels(const Family& family, const LinearArgs& args, Stream& stream) no
   const ScaleTile& tile = problem.weight.tile;
   const LinearInput x = problem.activation ? widen_input(args, stream) : args.x;
   const int rows = rows_for(args.m);
+  const int panels = panels_for(opencl(stream).narrow(), rows, problem.n);
   opencl(stream).enqueue(
-      linear_program(family, problem.weight.dtype, rows), "linear",
-      lane_grid(family, blocks(problem.n, 16), blocks(args.m, rows)),
+      linear_program(family, problem.weight.dtype, rows, panels), "linear",
+      lane_grid(family, blocks(problem.n, int64_t{16} * panels), blocks(args.m, rows)),
       {weight.codes, weight.scales, weight.bias, x.data, args.y, to_int(problem.n),
        to_int(problem.k), to_int(args.m), to_int(x.row_stride), to_int(args.y_stride),
        to_int(weight.scale_cols), tile_size(tile.rows, problem.n + tile.first_row),
