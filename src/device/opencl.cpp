@@ -14,8 +14,9 @@
 namespace octet {
 namespace {
 
-// Host memory of a copy that the caller may change at once: up to this much is kept until the next
-// wait, more makes the host wait.
+// The caller may change the host memory of a copy at once. Small copies are kept until the next wait,
+// so that a step of the model is not held up; for larger ones, and when many are kept, the host waits.
+constexpr size_t kLargestStaged = size_t{256} << 10;
 constexpr size_t kMostStaged = size_t{16} << 20;
 
 class ClStream final : public OpenClStream {
@@ -35,7 +36,7 @@ class ClStream final : public OpenClStream {
   void upload(void* device_dst, const void* host_src, size_t bytes) override {
     throw_failure();
     if (bytes == 0) return;
-    const bool stage = staged_bytes_ + bytes <= kMostStaged;
+    const bool stage = bytes <= kLargestStaged && staged_bytes_ + bytes <= kMostStaged;
     const void* source = host_src;
     if (stage) {
       const auto* begin = static_cast<const std::byte*>(host_src);

@@ -20,22 +20,25 @@ size_t partial_bytes(int64_t items, int64_t splits, int64_t head_dim) {
   return static_cast<size_t>(items * splits * (2 + chunks_of(head_dim) * 16)) * sizeof(float);
 }
 
-// Partial results that a call may have: 16 MiB of them, or those of a single row if they are more.
-// Longer calls are not cut.
+// Partial results that a call may have, or those of a single row if they are more. Longer calls are
+// not cut.
+constexpr size_t kMostPartials = size_t{16} << 20;
+
 bool is_cut(int64_t items, int64_t heads, int64_t splits, int64_t head_dim) {
-  constexpr size_t kMost = size_t{16} << 20;
   return splits > 1 && items <= std::max(kEnoughItems, heads) &&
-         (items == heads || partial_bytes(items, splits, head_dim) <= kMost);
+         (items == heads || partial_bytes(items, splits, head_dim) <= kMostPartials);
 }
 
 size_t scratch_bytes(const Attention::Problem& p, int) {
-  // A shorter context than the longest may be cut for more rows and then needs more.
-  size_t most = 0;
-  for (int64_t splits = splits_of(p.max_context); splits > 1; --splits) {
-    int64_t rows = std::max<int64_t>(1, std::min(p.max_rows, kEnoughItems / p.heads));
-    while (rows > 1 && !is_cut(rows * p.heads, p.heads, splits, p.head_dim)) --rows;
-    most = std::max(most, partial_bytes(rows * p.heads, splits, p.head_dim));
-    if (rows == p.max_rows) break;
+  const int64_t all_splits = splits_of(p.max_context);
+  if (all_splits <= 1) return 0;
+  size_t most = partial_bytes(p.heads, all_splits, p.head_dim);
+  // More rows are cut while their context is short enough.
+  const int64_t rows = std::min(p.max_rows, kEnoughItems / p.heads);
+  for (int64_t r = 2; r <= rows; ++r) {
+    const size_t of_one_split = partial_bytes(r * p.heads, 1, p.head_dim);
+    const int64_t splits = std::min(all_splits, static_cast<int64_t>(kMostPartials / of_one_split));
+    if (splits > 1) most = std::max(most, partial_bytes(r * p.heads, splits, p.head_dim));
   }
   return most;
 }

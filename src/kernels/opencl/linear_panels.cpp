@@ -14,7 +14,7 @@ namespace {
 constexpr int kRows[] = {1, 2, 4, 8};
 
 // Host bytes that are on their way to the device at a time while weights are laid out.
-constexpr int64_t kPieceBytes = int64_t{8} << 20;
+constexpr int64_t kPieceBytes = int64_t{2} << 20;
 
 constexpr ClProgram kInputs{"linear_inputs", {}, "-cl-std=CL1.2"};
 
@@ -93,7 +93,7 @@ PackedWeight pack_panels(const QuantView& view, const LinearProblem& problem, De
     upload_rows(view, {n, n + rows}, staging.as<std::byte>(), stream);
     const auto items = static_cast<size_t>(columns);
     const ClGrid grid{
-        {items, static_cast<size_t>(blocks(k, 4)), static_cast<size_t>(blocks(rows, columns))},
+        {items, static_cast<size_t>(blocks(k, 16)), static_cast<size_t>(blocks(rows, columns))},
         {items, 1, 1}};
     opencl(stream).enqueue(inputs_program(), "pack_panels", grid,
                            {staging.data(), words + panel_bytes(n, k, columns), to_int(rows),
