@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "device/proof.h"
 #include "plan/model_plan.h"
 
 namespace octet {
@@ -60,7 +61,8 @@ template <class Op>
 void append(std::vector<KernelRow>& rows) {
   for (const Kernel<Op>* k : kernels<Kernel<Op>>()) {
     rows.push_back({std::string(k->name), std::string(name(k->device)), std::string(Op::kName), "",
-                    to_string(k->needs), takes(k->caps), k->preference});
+                    to_string(k->needs), takes(k->caps), k->preference,
+                    std::string(proof_of(k->device, k->needs))});
   }
 }
 
@@ -71,7 +73,7 @@ std::vector<KernelRow> kernel_rows() {
   for (const LinearKernel* k : kernels<LinearKernel>()) {
     rows.push_back({std::string(k->name), std::string(name(k->device)), "linear",
                     std::string(name(k->scheme)), to_string(k->needs), takes(k->caps),
-                    k->preference});
+                    k->preference, std::string(proof_of(k->device, k->needs))});
   }
   append<Attention>(rows);
   append<RmsNorm>(rows);
@@ -95,11 +97,12 @@ std::string kernels_text(const std::vector<KernelRow>& rows) {
   const auto line = [&](std::string_view name, const auto& preference, std::string_view words) {
     return fmt::format("{:{}}  {:>{}}  {}\n", name, width, preference, kPreference.size(), words);
   };
-  std::string out = line("kernel", kPreference, "needs and takes");
-  out += line(std::string(width, '-'), std::string(kPreference.size(), '-'), std::string(15, '-'));
+  std::string out = line("kernel", kPreference, "needs, takes, and where it ran");
+  out += line(std::string(width, '-'), std::string(kPreference.size(), '-'), std::string(30, '-'));
   for (const KernelRow& row : rows) {
     out += line(row.name, row.preference, "needs " + row.needs);
     out += line("", "", "takes " + row.takes);
+    out += line("", "", row.proof);
   }
   return out;
 }
@@ -114,7 +117,8 @@ std::string kernels_json(const std::vector<KernelRow>& rows) {
                                                   : nlohmann::ordered_json(row.scheme)},
                     {"isa", row.needs},
                     {"takes", row.takes},
-                    {"preference", row.preference}});
+                    {"preference", row.preference},
+                    {"proof", row.proof}});
   }
   return list.dump(2);
 }
@@ -123,10 +127,12 @@ std::string kernels_markdown(const std::vector<KernelRow>& rows) {
   std::string out =
       "# Kernels\n\nMade by `octet kernels --markdown`; `check.sh` fails when it is stale. Within "
       "an operation the kernel with "
-      "the higher\npreference is tried first.\n\n| kernel | preference | needs | takes |\n| --- | "
-      "---: | --- | --- |\n";
+      "the higher\npreference is tried first.\n\n| kernel | preference | needs | takes | proof "
+      "|\n| "
+      "--- | ---: | --- | --- | --- |\n";
   for (const KernelRow& row : rows) {
-    out += fmt::format("| `{}` | {} | {} | {} |\n", row.name, row.preference, row.needs, row.takes);
+    out += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.name, row.preference, row.needs,
+                       row.takes, row.proof);
   }
   return out;
 }

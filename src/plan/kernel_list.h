@@ -14,6 +14,7 @@ struct KernelRow {
   std::string needs;   // instruction sets and device features, or "none"
   std::string takes;   // what its capability record admits
   int preference = 0;
+  std::string proof;  // where it has run
 };
 
 // Every kernel: linear ones first, then the other operations, each best first.
