@@ -14,8 +14,9 @@
 namespace octet {
 namespace {
 
-// The caller may change the host memory of a copy at once. Small copies are kept until the next wait,
-// so that a step of the model is not held up; for larger ones, and when many are kept, the host waits.
+// The caller may change the host memory of a copy at once. Small copies are kept until the next
+// wait, so that a step of the model is not held up; for larger ones, and when many are kept, the
+// host waits.
 constexpr size_t kLargestStaged = size_t{256} << 10;
 constexpr size_t kMostStaged = size_t{16} << 20;
 
