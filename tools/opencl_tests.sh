@@ -29,7 +29,10 @@ for vendors in "$work/pocl" "$intel"; do
   export OCL_ICD_VENDORS=$vendors
   for program in conformance_opencl_test conformance_opencl_narrow_test opencl_device_test; do
     start=$SECONDS
-    shards "$build/tests/opencl/$program"
+    filter='*'
+    # PoCL takes minutes to compile the barriers of draws; Intel's runtime runs them.
+    [ "$vendors $program" = "$work/pocl conformance_opencl_narrow_test" ] && filter='-*SampleConformance*'
+    shards "$build/tests/opencl/$program" "--gtest_filter=$filter"
     echo "== $vendors: $program $((SECONDS - start)) s"
   done
   start=$SECONDS

@@ -13,7 +13,6 @@ namespace octet {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 class BrokenDevice : public ::testing::Test {

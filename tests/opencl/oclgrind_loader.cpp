@@ -132,7 +132,8 @@ cl_int clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint index, const void* add
       allocation->parts[offset] = part;
     }
   }
-  return clSetKernelArg(kernel, index, sizeof part, &part);
+  constexpr size_t kHandle = sizeof(cl_mem);
+  return clSetKernelArg(kernel, index, kHandle, &part);
 }
 
 cl_int clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool wait, void* to, const void* from,
