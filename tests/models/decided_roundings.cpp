@@ -34,10 +34,26 @@ bool beside(uint8_t code, float quotient) {
   return std::fabs(value - x) <= 0.51F * std::max(spacing(value), spacing(x)) + kNoise;
 }
 
-float scale_of(const Quantize::Args& args, int64_t row, int64_t col) {
-  if (args.output.timing == ScaleTiming::Static) return *args.static_scale;
+// What a device holds, on the host.
+template <class T>
+std::vector<T> downloaded(const void* data, int64_t count, Stream& stream) {
+  std::vector<T> values(static_cast<size_t>(count));
+  stream.download(values.data(), data, values.size() * sizeof(T));
+  return values;
+}
+
+// The scales of a step, one row after the other; of a static input the one scale.
+std::vector<float> scales_of(const Quantize::Args& args, Stream& stream) {
+  if (args.output.timing == ScaleTiming::Static)
+    return downloaded<float>(args.static_scale, 1, stream);
+  return downloaded<float>(args.scales, args.rows * args.output.tile.tile_cols(args.width), stream);
+}
+
+float scale_at(const Quantize::Args& args, const std::vector<float>& scales, int64_t row,
+               int64_t col) {
+  if (scales.size() == 1) return scales.front();
   const ScaleTile& tile = args.output.tile;
-  return args.scales[row * tile.tile_cols(args.width) + tile.tile_col(col)];
+  return scales[static_cast<size_t>(row * tile.tile_cols(args.width) + tile.tile_col(col))];
 }
 
 void run(const Quantize::Args& args, Stream& stream) noexcept {
@@ -46,21 +62,25 @@ void run(const Quantize::Args& args, Stream& stream) noexcept {
   const auto before = [](const DecidedCode& a, int64_t index) { return a.index < index; };
   const auto& decided = sequence[input];
   const int64_t first = first_row * args.width;
-  auto* codes = static_cast<uint8_t*>(args.codes);
+  auto codes = downloaded<uint8_t>(args.codes, args.rows * args.width, stream);
+  const auto scales = scales_of(args, stream);
+  const auto x = downloaded<float>(args.x, (args.rows - 1) * args.x_stride + args.width, stream);
   for (auto it = std::lower_bound(decided.begin(), decided.end(), first, before);
        it != decided.end() && it->index < first + args.rows * args.width; ++it) {
     const int64_t row = it->index / args.width - first_row;
     const int64_t col = it->index % args.width;
-    uint8_t& own = codes[row * args.width + col];
+    uint8_t& own = codes[static_cast<size_t>(row * args.width + col)];
     ++counts.seen;
     if (own == it->code) continue;
-    if (!beside(it->code, args.x[row * args.x_stride + col] / scale_of(args, row, col))) {
+    const float value = x[static_cast<size_t>(row * args.x_stride + col)];
+    if (!beside(it->code, value / scale_at(args, scales, row, col))) {
       ++counts.far;
       continue;
     }
     ++counts.changed;
     own = it->code;
   }
+  stream.upload(args.codes, codes.data(), codes.size());
   if (++input == sequence.size()) {
     input = 0;
     first_row += args.rows;

@@ -1,5 +1,6 @@
 // SmolLM2 on an OpenCL device against the CPU, with the same quantisation. The device is the first
 // one of the runtime that the environment names.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include "device/opencl.h"
 #include "evaluate/perplexity.h"
 #include "evaluate/verify.h"
+#include "tests/models/decided_roundings.h"
 #include "tests/models/golden.h"
 #include "tests/models/smollm2.h"
 
@@ -132,6 +134,59 @@ TEST_P(OpenClRoundedForms, FirstLayersAgreeClosely) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, OpenClRoundedForms,
+                         ::testing::Values("fp8-dynamic", "fp8-block", "fp8-static"));
+
+// Where every rounding that is not certain is decided by the golden file, the whole model is
+// comparable (tests/models/smollm2_roundings_test.cpp).
+class OpenClDecidedForms : public ::testing::TestWithParam<const char*> {
+ protected:
+  Prepared forced(const DeviceInfo& info) const {
+    Prepared model = prepared(smollm2(GetParam()), info, SchemeId::W8A8);
+    force_roundings(model);
+    return model;
+  }
+};
+
+TEST_P(OpenClDecidedForms, AnswerAsTheCpuDoes) {
+  constexpr size_t kInputsPerLayer = 4;  // q with k and v, o, gate with up, down
+  const Json decisions = read_golden("testing/data/smollm2/roundings.json");
+  const auto ids = decisions["ids"].get<std::vector<int32_t>>();
+  const DeviceInfo cpu_info = test_device("avx512");
+  Prepared cpu_model = forced(cpu_info);
+  const auto roundings =
+      read_roundings(fmt::format("testing/data/smollm2/roundings-{}.bin", GetParam()),
+                     kInputsPerLayer * static_cast<size_t>(cpu_model.config.dims.layers));
+  const auto cpu = make_cpu_device(cpu_info, cpu_info.threads);
+  Engine cpu_engine(std::move(cpu_model), *cpu);
+  use_roundings(roundings[0]);
+  const double expected = perplexity(cpu_engine, ids, {}).nll;
+
+  const auto device = open();
+  Engine engine(forced(device->info()), *device);
+  use_roundings(roundings[0]);
+  EXPECT_NEAR(perplexity(engine, ids, {}).nll, expected, kNll);
+  const RoundingCounts counts = rounding_counts();
+  EXPECT_EQ(counts.far, 0);
+  EXPECT_GT(counts.seen, 0);
+  EXPECT_LT(counts.changed, counts.seen / 4);
+
+  const Json form = decisions["forms"][GetParam()];
+  for (size_t p = 0; p < decisions["prompts"].size(); ++p) {
+    use_roundings(roundings[p + 1]);
+    const auto tokens = form["prompts"][p]["tokens"].get<std::vector<int32_t>>();
+    const auto gaps = form["prompts"][p]["gaps"].get<std::vector<double>>();
+    const auto ours = greedy(engine, decisions["prompts"][p].get<std::vector<int32_t>>(),
+                             static_cast<int64_t>(tokens.size()));
+    ASSERT_EQ(ours.size(), tokens.size());
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (ours[i] == tokens[i]) continue;
+      EXPECT_LT(gaps[i], kGap) << "prompt " << p << ", token " << i;
+      break;  // what follows another token cannot be compared
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, OpenClDecidedForms,
                          ::testing::Values("fp8-dynamic", "fp8-block", "fp8-static"));
 
 TEST(OpenCl, WaitsOncePerToken) {
