@@ -32,7 +32,7 @@ const CommandSpec kSpec{
         "that follows from the kernel's order of sums. Quantised inputs must be equal to the bit. "
         "The other operations (norms, rotary embedding, attention, sampling and the like) run as "
         "the model calls them, with its own sizes, weights and frequencies. Tensors with values "
-        "that are not finite are named.\n\n"
+        "that are not finite, or so large that float32 may not hold their products, are named.\n\n"
         "With --quarantine FILE, kernels that gave wrong values are added to FILE, which need not "
         "exist; those that are in it already are not used.",
     .positionals = {{.name = "model", .help = kModelHelp, .path = true}},
@@ -116,9 +116,11 @@ void print_failures(const Verification& result, std::string& out) {
     out += fmt::format("WRONG: {} {}: {}\n", op.kernel, op.problem, op.failure);
   }
   for (const DamagedTensor& tensor : result.damaged) {
-    out += fmt::format("DAMAGED: tensor \"{}\" ({}): {} not finite, the first at {}\n",
+    out += fmt::format("DAMAGED: tensor \"{}\" ({}): {} {}, the first{} at {}\n",
                        printable_name(tensor.name), name(tensor.dtype),
                        counted(tensor.values.count, "value"),
+                       tensor.too_large ? "too large" : "not finite",
+                       tensor.too_large ? fmt::format(", {:.9g},", *tensor.too_large) : "",
                        element_place(tensor.shape, tensor.values.first));
   }
 }
@@ -170,7 +172,7 @@ int run(const ParsedArgs& args, const Console& console) {
                        counted(result.failures.size(), "pair of kernel and problem"));
   }
   if (!result.damaged.empty()) {
-    what += fmt::format("{}{} not finite values", what.empty() ? "" : "; ",
+    what += fmt::format("{}{} values that are not finite or too large", what.empty() ? "" : "; ",
                         result.damaged.size() == 1
                             ? std::string("1 tensor holds")
                             : fmt::format("{} tensors hold", result.damaged.size()));

@@ -19,6 +19,8 @@ constexpr double kAbsurd = 448;
 constexpr double kPlausible = 32;
 // range-unused: the largest code is at most this share of the range.
 constexpr double kRangeShare = 1.0 / 16;
+// Input scales and largest weights below are no trained model's.
+constexpr float kSmallestPlausible = 0x1p-40F;
 
 constexpr std::string_view kScaleNames[] = {"weight_scale", "weight_scale_inv"};
 
@@ -38,11 +40,19 @@ bool is_scale(const StoredTensor& tensor) {
 // Values of a float tensor, whatever its alignment.
 std::vector<float> values_of(const StoredTensor& tensor) {
   std::vector<std::byte> copy(tensor.bytes.begin(), tensor.bytes.end());
-  const int64_t count = static_cast<int64_t>(copy.size()) / bytes_of(tensor.dtype);
-  const ConstTensorView view{copy.data(), tensor.dtype, Shape{count}, 0};
+  const DType dtype = value_dtype(tensor.name, tensor.dtype);
+  const int64_t count = static_cast<int64_t>(copy.size()) / bytes_of(dtype);
+  const ConstTensorView view{copy.data(), dtype, Shape{count}, 0};
   std::vector<float> values(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = element(view, i);
   return values;
+}
+
+float value_at(const StoredTensor& tensor, int64_t index) {
+  StoredTensor one = tensor;
+  const auto size = static_cast<size_t>(bytes_of(tensor.dtype));
+  one.bytes = tensor.bytes.subspan(static_cast<size_t>(index) * size, size);
+  return values_of(one).front();
 }
 
 // The smallest normal number of a dtype.
@@ -102,9 +112,34 @@ class ScaleValues {
   Findings& out_;
 };
 
+// Values above what a trained model has, and whose products float32 may not hold.
+void check_too_large(std::string_view rule, const StoredTensor& tensor, ThreadPool& pool,
+                     Findings& out) {
+  const BadValues bad = find_too_large(tensor.bytes, value_dtype(tensor.name, tensor.dtype), pool);
+  if (bad.count == 0) return;
+  out.add(rule, std::string(tensor.name), "values of at most 2^40",
+          fmt::format("{} of {}, the first {:.9g} at {}", bad.count, tensor.shape.elements(),
+                      value_at(tensor, bad.first), element_place(tensor.shape, bad.first)),
+          "get the file again; if it is as published, its writer failed");
+}
+
+// Inputs are divided by it.
+void check_small_input_scale(const StoredTensor& tensor, Findings& out) {
+  if (!leaf_of(tensor.name).starts_with("input") || !is_plain_float(tensor.dtype)) return;
+  const std::vector<float> values = values_of(tensor);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] <= 0 || values[i] >= kSmallestPlausible) continue;
+    out.add("scale-too-small", std::string(tensor.name), "at least 2^-40",
+            fmt::format("{:.9g} at {}", values[i],
+                        element_place(tensor.shape, static_cast<int64_t>(i))),
+            "calibrate again; inputs over it are cut to the largest code");
+    return;
+  }
+}
+
 // E8M0 has no sign and no zero; 255 is NaN. Writers store it as U8 too.
 void check_e8m0(const StoredTensor& tensor, ThreadPool& pool, Findings& out) {
-  const NotFinite bad = find_not_finite(tensor.bytes, DType::F8E8M0, pool);
+  const BadValues bad = find_not_finite(tensor.bytes, DType::F8E8M0, pool);
   if (bad.count == 0) return;
   out.add("scale-not-finite", std::string(tensor.name), "a power of two",
           fmt::format("{} of {} that are NaN, the first at {}", bad.count, tensor.bytes.size(),
@@ -143,7 +178,7 @@ class CodeRules {
 
  private:
   void not_finite(const StoredTensor& weight, int64_t bad) {
-    const NotFinite found = find_not_finite(weight.bytes, weight.dtype, pool_);
+    const BadValues found = find_not_finite(weight.bytes, weight.dtype, pool_);
     const auto code = std::to_integer<int>(weight.bytes[static_cast<size_t>(found.first)]);
     out_.add("weight-not-finite", std::string(weight.name), "finite codes",
              fmt::format("{} of {}, the first 0x{:02X} at {}", bad, weight.bytes.size(), code,
@@ -166,13 +201,14 @@ class CodeRules {
       return;
     }
     const double range = info(weight.dtype).max_finite;
-    if (largest > 0 && largest <= range * kRangeShare) {
+    if (largest <= range * kRangeShare) {
       out_.add("range-unused", std::string(weight.name), fmt::format("codes up to {}", range),
                fmt::format("{} at most", largest),
                "quantise again with a scale of the largest weight divided by " +
                    fmt::format("{}", range));
     }
-    if (!is_plain_float(scale->dtype)) return;
+    const bool e8m0 = value_dtype(scale->name, scale->dtype) == DType::F8E8M0;
+    if ((!is_plain_float(scale->dtype) && !e8m0) || largest == 0) return;
     const std::vector<float> scales = values_of(*scale);
     if (largest > range / 2 &&
         std::all_of(scales.begin(), scales.end(), [](float v) { return v == 1; })) {
@@ -182,6 +218,13 @@ class CodeRules {
                "write the scales that the quantizer used");
     }
     const std::optional<double> typical = median(scales);
+    if (typical && largest * *typical < kSmallestPlausible) {
+      out_.add("scale-too-small", std::string(scale->name), "weights of at least 2^-40",
+               fmt::format("a median of {:.3g}, so that the largest weight is {:.3g}", *typical,
+                           largest * *typical),
+               "write the scales that the quantizer used");
+    }
+    if (typical && *typical > kLargestPlausible) return;  // said of the scales themselves
     if (typical && largest * *typical > kAbsurd && largest / *typical < kPlausible) {
       out_.add("scale-inverse", std::string(scale->name), "factors of the codes",
                fmt::format("a median of {:.3g}, so that the largest weight is {:.3g}; with "
@@ -238,16 +281,19 @@ void check_tensor(const StoredTensor& tensor, const Inspected& model, ThreadPool
   if (is_scale(tensor)) {
     check_orphan(tensor, model, out);
     if (is_plain_float(tensor.dtype)) ScaleValues(tensor, out).check();
-    if (tensor.dtype == DType::F8E8M0 || tensor.dtype == DType::U8) check_e8m0(tensor, pool, out);
+    if (value_dtype(tensor.name, tensor.dtype) == DType::F8E8M0) check_e8m0(tensor, pool, out);
+    check_too_large("scale-too-large", tensor, pool, out);
+    check_small_input_scale(tensor, out);
   } else if (is_f8(tensor.dtype)) {
     CodeRules(model, pool, out).check(tensor);
-  } else if (const NotFinite bad = find_not_finite(tensor.bytes, tensor.dtype, pool); bad.count) {
+  } else if (const BadValues bad = find_not_finite(tensor.bytes, tensor.dtype, pool); bad.count) {
     out.add("weight-not-finite", std::string(tensor.name), "finite values",
             fmt::format("{} of {}, the first at {}", bad.count, tensor.shape.elements(),
                         element_place(tensor.shape, bad.first)),
             "get the file again; if it is as published, its training failed");
   } else {
     check_subnormals(tensor, pool, out);
+    check_too_large("weight-too-large", tensor, pool, out);
   }
 }
 

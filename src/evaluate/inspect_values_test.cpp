@@ -126,6 +126,58 @@ TEST_F(InspectTest, NaNScalesOfMicroscaling) {
   EXPECT_THAT(only("scale-not-finite").got, HasSubstr("[2, 1]"));
 }
 
+TEST_F(InspectTest, ScalesOfMicroscalingHavePlausibleSizes) {
+  struct Case {
+    uint8_t code;
+    std::vector<std::string> faults;
+  };
+  for (const DType dtype : {DType::U8, DType::F8E8M0}) {
+    for (const Case& c :
+         {Case{118, {}}, Case{137, {"scale-inverse " + kQScale}},
+          Case{127, {"scale-one " + kQScale}}, Case{1, {"scale-too-small " + kQScale}},
+          Case{167, {"scale-inverse " + kQScale}}, Case{168, {"scale-too-large " + kQScale}},
+          Case{254, {"scale-too-large " + kQScale}}}) {
+      TinyCheckpoint checkpoint = tiny_model(small(tiny_mxfp8()));
+      checkpoint.remove(kQScale);
+      checkpoint.add(kQScale, dtype, Shape{64, 2}, std::vector<std::byte>(128, std::byte{c.code}));
+      write(checkpoint);
+      EXPECT_EQ(faults(), c.faults) << int{c.code};
+    }
+  }
+}
+
+TEST_F(InspectTest, ScalesAndWeightsWhoseProductsFloat32MayNotHold) {
+  write(with_scales(scales(3e38F)));
+  EXPECT_THAT(faults(), ElementsAre("scale-too-large " + kQScale));
+  EXPECT_THAT(only("scale-too-large").got,
+              AllOf(HasSubstr("1 of 64"), HasSubstr("e+38"), HasSubstr("[3, 0]")));
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    TinyCheckpoint checkpoint = tiny_model(small());
+    std::vector<float> values(64, 1);
+    values[9] = -3e38F;
+    checkpoint.remove("model.norm.weight");
+    checkpoint.add_values("model.norm.weight", dtype, Shape{64}, values);
+    write(checkpoint);
+    EXPECT_THAT(faults(), ElementsAre("weight-too-large model.norm.weight"));
+    EXPECT_THAT(only("weight-too-large").got, AllOf(HasSubstr("e+38"), HasSubstr("[9]")));
+  }
+}
+
+TEST_F(InspectTest, StaticInputScalesFarFromAnyInput) {
+  const std::string name = std::string(kQ) + ".input_scale";
+  const auto with_input_scale = [&](float value) {
+    TinyCheckpoint checkpoint = tiny_model(small(tiny_fp8_static()));
+    checkpoint.remove(name);
+    checkpoint.add_values(name, DType::F32, Shape{1}, std::span(&value, 1));
+    write(checkpoint);
+    return faults();
+  };
+  EXPECT_THAT(with_input_scale(1e30F), ElementsAre("scale-too-large " + name));
+  EXPECT_THAT(with_input_scale(1e-36F), ElementsAre("scale-too-small " + name));
+  EXPECT_THAT(with_input_scale(0x1p-40F), IsEmpty());
+  EXPECT_THAT(with_input_scale(0x1p40F), IsEmpty());
+}
+
 TEST_F(InspectTest, ScalesOfAnotherShapeThanTheStrategy) {
   TinyCheckpoint checkpoint = tiny_model(small(tiny_fp8_block(32, 32)));
   checkpoint.remove(kQScale);
@@ -183,6 +235,8 @@ TEST_F(InspectTest, CodesThatUseASixteenthOfTheRange) {
   write(with_codes(DType::F8E4M3, all(0x5E)));  // 28 = 448 / 16
   EXPECT_THAT(faults(), ElementsAre("range-unused " + kQWeight));
   EXPECT_THAT(only("range-unused").got, HasSubstr("28"));
+  write(with_codes(DType::F8E4M3, all(0)));
+  EXPECT_THAT(faults(), ElementsAre("range-unused " + kQWeight));
   write(with_codes(DType::F8E4M3, all(0x5F)));  // 30
   EXPECT_THAT(faults(), IsEmpty());
 }

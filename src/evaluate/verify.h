@@ -61,7 +61,7 @@ struct Verification {
   std::vector<VerifiedLayers> layers;
   std::vector<VerifiedInput> inputs;
   std::vector<VerifiedOp> operations;
-  std::vector<DamagedTensor> damaged;     // tensors with values that are not finite
+  std::vector<DamagedTensor> damaged;     // tensors with values that no model has
   std::vector<QuarantineEntry> failures;  // kernels that gave wrong values
 
   bool passed() const { return damaged.empty() && failures.empty(); }

@@ -81,6 +81,48 @@ TEST_F(Verify, SubnormalWeightsAndScalesAreNoFaultOfAKernel) {
   }
 }
 
+TEST_F(Verify, ValuesThatFloat32CannotMultiplyAreDamageAndNoFaultOfAKernel) {
+  struct Case {
+    LayerQuant quant;
+    std::string tensor;
+    DType dtype;
+    Shape shape;
+    float value;
+  };
+  const std::string up = "model.layers.0.mlp.up_proj";
+  const TinyModel sizes = small_tiny_model(tiny_plain());
+  const Shape matrix{sizes.intermediate, sizes.hidden};
+  for (const Case& c :
+       {Case{tiny_fp8_dynamic(), up + ".weight_scale", DType::BF16, {sizes.intermediate, 1}, 3e38F},
+        Case{tiny_fp8_dynamic(), up + ".weight_scale", DType::F32, {sizes.intermediate, 1}, 1e36F},
+        Case{tiny_fp8_static(), up + ".weight_scale", DType::F32, {1}, 3e38F},
+        Case{tiny_fp8_static(), up + ".input_scale", DType::F32, {1}, 1e36F},
+        Case{tiny_fp8_weight_only(),
+             up + ".weight_scale",
+             DType::F32,
+             {sizes.intermediate, 1},
+             1e36F},
+        Case{tiny_plain(), up + ".weight", DType::BF16, matrix, 3e38F},
+        Case{tiny_plain(), "model.norm.weight", DType::BF16, {sizes.hidden}, 3e38F},
+        Case{tiny_plain(), "lm_head.weight", DType::BF16, {sizes.vocab, sizes.hidden}, 3e38F}}) {
+    fs::remove_all(model());
+    TinyCheckpoint checkpoint = tiny_model(small_tiny_model(c.quant));
+    checkpoint.remove(c.tensor);
+    checkpoint.add_values(c.tensor, c.dtype, c.shape,
+                          std::vector<float>(static_cast<size_t>(c.shape.elements()), c.value));
+    checkpoint.write(model());
+    for (const char* isa : {"baseline", "avx2", "avx512"}) {
+      const Ran ran = runs({"verify", model(), "--max-isa", isa, "--quarantine", list()}, 1);
+      EXPECT_THAT(ran.out, AllOf(HasSubstr("DAMAGED: tensor \"" + c.tensor),
+                                 Not(HasSubstr("WRONG")), HasSubstr("too large, the first, ")));
+      EXPECT_FALSE(fs::exists(list()));
+    }
+    const json result = json::parse(runs({"verify", model(), "--json"}, 1).out);
+    EXPECT_EQ(result["damaged"][0]["damage"], "too large");
+    runs({"inspect", model()}, 1);
+  }
+}
+
 TEST_F(Verify, TheJsonSaysWhatWasRunAndHowNearItCame) {
   write_small_model(model());
   const json result = json::parse(runs({"verify", model(), "--json"}, 0).out);
