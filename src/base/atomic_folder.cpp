@@ -1,12 +1,20 @@
 #include "base/atomic_folder.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -14,6 +22,8 @@ namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kPartial = "partial";
 
 [[noreturn]] void throw_environment(std::string_view verb, const fs::path& path,
                                     const std::string& reason) {
@@ -44,7 +54,79 @@ fs::path sibling(const fs::path& target, std::string_view word) {
   return parent_of(target) / fmt::format(".{}.{}-{}", target.filename().string(), word, ::getpid());
 }
 
+// Removes the work folders of `target` whose processes are no more.
+void remove_left_over(const fs::path& target) {
+  const std::string begin = fmt::format(".{}.{}-", target.filename().string(), kPartial);
+  std::vector<fs::path> dead;
+  std::error_code error;
+  for (fs::directory_iterator it(parent_of(target), error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(begin)) continue;
+    pid_t process = 0;
+    const char* last = name.data() + name.size();
+    const auto read = std::from_chars(name.data() + begin.size(), last, process);
+    if (read.ec != std::errc{} || read.ptr != last || process <= 0) continue;
+    if (::kill(process, 0) != 0 && errno == ESRCH) dead.push_back(it->path());
+  }
+  for (const fs::path& path : dead) fs::remove_all(path, error);
+}
+
+// Work folders that are alive, for remove_unfinished_folders(); more than these are left to the
+// next run.
+std::array<std::atomic<char*>, 16> g_work;
+std::mutex g_work_mutex;
+
+void remember(const fs::path& work) {
+  const std::lock_guard lock(g_work_mutex);
+  for (std::atomic<char*>& slot : g_work) {
+    if (slot != nullptr) continue;
+    slot = ::strdup(work.c_str());
+    return;
+  }
+}
+
+void forget(const fs::path& work) {
+  const std::lock_guard lock(g_work_mutex);
+  for (std::atomic<char*>& slot : g_work) {
+    if (slot == nullptr || work != fs::path(slot.load())) continue;
+    std::free(slot.exchange(nullptr));
+    return;
+  }
+}
+
+// With system calls alone: readdir() takes memory.
+void remove_flat_folder(const char* path) noexcept {
+  struct Entry {  // linux_dirent64, whose name follows
+    uint64_t inode;
+    int64_t offset;
+    uint16_t size;
+    uint8_t type;
+    char name[1];
+  };
+  const int fd = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  alignas(Entry) std::array<char, 4096> entries;
+  while (true) {
+    const long read = ::syscall(SYS_getdents64, fd, entries.data(), entries.size());
+    if (read <= 0) break;
+    for (long at = 0; at < read;) {
+      const auto* entry = reinterpret_cast<const Entry*>(entries.data() + at);
+      ::unlinkat(fd, entry->name, 0);  // fails for "." and ".."
+      at += entry->size;
+    }
+  }
+  ::close(fd);
+  ::rmdir(path);
+}
+
 }  // namespace
+
+void remove_unfinished_folders() noexcept {
+  for (const std::atomic<char*>& slot : g_work) {
+    if (const char* path = slot) remove_flat_folder(path);
+  }
+}
 
 AtomicFolder::AtomicFolder(const fs::path& target, Existing existing)
     : target_(without_slash(target)), existing_(existing) {
@@ -71,12 +153,14 @@ AtomicFolder::AtomicFolder(const fs::path& target, Existing existing)
         fmt::format("output folder {}: there is no folder {}", target_.string(), parent.string()),
         fmt::format("mkdir -p '{}', or name a folder that is there", parent.string()));
   }
-  const fs::path work = sibling(target_, "partial");
+  remove_left_over(target_);
+  const fs::path work = sibling(target_, kPartial);
   fs::remove_all(work, error);
   if (!fs::create_directory(work, error)) {
     throw_environment("make", work, error ? error.message() : "it exists");
   }
   work_ = work;
+  remember(work_);
 }
 
 AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
@@ -85,8 +169,10 @@ AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
       existing_(other.existing_) {}
 
 AtomicFolder::~AtomicFolder() {
+  if (work_.empty()) return;
   std::error_code ignored;
-  if (!work_.empty()) fs::remove_all(work_, ignored);
+  fs::remove_all(work_, ignored);
+  forget(work_);
 }
 
 void AtomicFolder::commit() {
@@ -105,6 +191,7 @@ void AtomicFolder::commit() {
     if (replace) fs::rename(old, target_, ignored);
     throw_environment("make", target_, error.message());
   }
+  forget(work_);
   work_.clear();
   sync_folder(parent_of(target_));
   if (replace) fs::remove_all(old, error);

@@ -12,7 +12,8 @@ enum class Existing : uint8_t {
 };  // what to do with a target that is there already
 
 // Collects files in a folder beside `target` and renames it to `target` in commit(); without a
-// commit the destructor removes it. Move-only.
+// commit the destructor removes it. What a process that was killed has left of the same target goes
+// away with the next one. Move-only.
 //   AtomicFolder out(target, Existing::Refuse);
 //   write_files(out.path());
 //   out.commit();
@@ -40,5 +41,9 @@ class AtomicFolder {
   std::filesystem::path work_;  // empty: moved from or committed
   Existing existing_;
 };
+
+// Removes the folders of every AtomicFolder that is alive, with the files in them. For a handler of
+// a signal that ends the process: async-signal-safe.
+void remove_unfinished_folders() noexcept;
 
 }  // namespace octet

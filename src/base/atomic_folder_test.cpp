@@ -2,6 +2,7 @@
 #include "base/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <utility>
@@ -120,6 +121,33 @@ TEST_F(AtomicFolderTest, WriteFileNamesTheFullDisk) {
     EXPECT_EQ(e.code(), Code::Environment);
     EXPECT_NE(e.message().find("/dev/full: No space left"), std::string::npos) << e.message();
   }
+}
+
+TEST_F(AtomicFolderTest, WhatADeadProcessLeftGoesAwayWithTheNext) {
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  const fs::path left = dir_ / fmt::format(".out.partial-{}", dead);
+  const fs::path kept[] = {dir_ / fmt::format(".out.partial-{}", ::getppid()),
+                           dir_ / fmt::format(".other.partial-{}", dead),
+                           dir_ / fmt::format(".out.old-{}", dead), dir_ / ".out.partial-x"};
+  fs::create_directories(left / "inside");
+  for (const fs::path& path : kept) fs::create_directory(path);
+  AtomicFolder out(dir_ / "out", Existing::Refuse);
+  EXPECT_FALSE(fs::exists(left));
+  for (const fs::path& path : kept) EXPECT_TRUE(fs::exists(path)) << path;
+}
+
+TEST_F(AtomicFolderTest, UnfinishedFoldersGoAwayWithTheProcess) {
+  AtomicFolder out(dir_ / "out", Existing::Refuse);
+  AtomicFolder done(dir_ / "done", Existing::Refuse);
+  write_file(out.path() / "a", "1");
+  write_file(out.path() / ".b", "2");
+  write_file(done.path() / "a", "1");
+  done.commit();
+  remove_unfinished_folders();
+  EXPECT_FALSE(fs::exists(out.path()));
+  EXPECT_TRUE(fs::exists(dir_ / "done" / "a"));
 }
 
 }  // namespace

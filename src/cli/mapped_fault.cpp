@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/atomic_folder.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 
@@ -33,6 +34,7 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
   say(" became shorter, or its disk failed, while it was read\n"
       "  hint: try again when nothing writes to the file; check the disk or the network it is "
       "on\n");
+  remove_unfinished_folders();
   ::_exit(exit_status(Code::Environment));
 }
 
