@@ -20,6 +20,7 @@
 #include "cli/plan_flags.h"
 #include "cli/planned_model.h"
 #include "cli/progress.h"
+#include "cli/session.h"
 #include "evaluate/report.h"
 #include "evaluate/verify.h"
 #include "plan/explain.h"
@@ -161,8 +162,41 @@ std::string model_word(const ParsedArgs& args) {
                                  : path.filename().string();
 }
 
+// Throws BadInput where `out` is there and is a file of the model's folder, by its own name or by
+// links.
+void check_output(const ParsedArgs& args, const std::string& out) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::exists(out, error)) return;
+  std::string model;
+  try {
+    model = model_path(args);
+  } catch (const Error&) {
+    return;  // for the report to say
+  }
+  const fs::path folder = folder_of(model);
+  const auto is_inside = [&](const fs::path& path) {
+    const fs::path place = fs::weakly_canonical(path, error);
+    const fs::path home = fs::weakly_canonical(folder, error);
+    const fs::path inside = place.lexically_relative(home);
+    return !error && !inside.empty() && inside != "." && *inside.begin() != "..";
+  };
+  const fs::path path(out);
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  bool same = is_inside(out) || is_inside(fs::weakly_canonical(parent, error) / path.filename());
+  for (fs::directory_iterator it(folder, error), end; !same && !error && it != end;
+       it.increment(error)) {
+    std::error_code differs;
+    same = fs::equivalent(it->path(), path, differs) && !differs;
+  }
+  if (!same) return;
+  throw_error(Code::BadInput, fmt::format("--out {} is a file of the checkpoint {}", out, model),
+              "name a file beside the folder");
+}
+
 int run(const ParsedArgs& args, const Console& console) {
   const InterruptScope interrupt(InterruptScope::Signals::AnyEnd);
+  if (const auto out = args.text("out"); out && *out != "-") check_output(args, *out);
   const DeviceInfo device = device_of(args, true);
   Report report;
   report.octet = OCTET_VERSION;

@@ -47,6 +47,26 @@ TEST_F(ReportCommand, HoldsPlanProbeVerifyAndEnvironment) {
   EXPECT_THAT(report["problems"], IsEmpty());
 }
 
+TEST_F(ReportCommand, FilesOfTheCheckpointAreNotOverwritten) {
+  write_small_model(model());
+  const fs::path config = fs::path(model()) / "config.json";
+  fs::create_symlink(config, folder_.path() / "link");
+  fs::create_directory_symlink(model(), folder_.path() / "other");
+  fs::rename(fs::path(model()) / "model.safetensors", folder_.path() / "blob");
+  fs::create_symlink("../blob", fs::path(model()) / "model.safetensors");
+  const std::string before = read_bytes(config);
+  for (const fs::path& out :
+       {config, folder_.path() / "link", folder_.path() / "other" / "config.json",
+        fs::path(model()) / "model.safetensors", folder_.path() / "blob"}) {
+    const Ran ran = run_octet({"report", model(), "--skip-verify", "-o", out.string()});
+    EXPECT_EQ(ran.status, 2) << out;
+    EXPECT_THAT(ran.err, HasSubstr("is a file of the checkpoint"));
+  }
+  EXPECT_EQ(read_bytes(config), before);
+  const std::string fresh = (fs::path(model()) / "report.txt").string();
+  EXPECT_EQ(run_octet({"report", model(), "--skip-verify", "-o", fresh}).status, 0);
+}
+
 TEST_F(ReportCommand, ADashIsTheStandardOutput) {
   write_small_model(model());
   const Ran ran = run_octet({"report", model(), "--out", "-", "--skip-verify"});
