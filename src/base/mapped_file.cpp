@@ -189,6 +189,11 @@ void RandomAccessFile::read(uint64_t offset, std::span<std::byte> out) const {
   }
 }
 
+bool is_there(const std::filesystem::path& path) noexcept {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 std::string read_text_file(const std::filesystem::path& path, uint64_t max_bytes) {
   const RandomAccessFile file(path);
   if (file.size() > max_bytes) {

@@ -54,6 +54,10 @@ class RandomAccessFile {
   uint64_t size_ = 0;
 };
 
+// False when nothing has this name. A link that leads nowhere and a file that may not be read are
+// there: opening them says what is wrong.
+bool is_there(const std::filesystem::path& path) noexcept;
+
 // All of a text file. Throws BadInput when it is absent or larger than `max_bytes`, Environment
 // when it cannot be read.
 std::string read_text_file(const std::filesystem::path& path, uint64_t max_bytes);

@@ -94,7 +94,11 @@ TEST_F(MappedFileTest, ALinkThatLeadsNowhereOrInACircleIsNamedAsSuch) {
             fmt::format("2 cannot open {}: it is a link to gone, which is not there; restore what "
                         "the link leads to, or download the file again",
                         (dir_ / "link").string()));
+  EXPECT_TRUE(is_there(dir_ / "link"));
+  EXPECT_FALSE(is_there(dir_ / "none"));
+  EXPECT_FALSE(is_there(dir_ / "none" / "none"));
   fs::create_symlink("circle", dir_ / "circle");
+  EXPECT_TRUE(is_there(dir_ / "circle"));
   const std::string circle = said([&] { MappedFile map(dir_ / "circle"); });
   EXPECT_TRUE(circle.starts_with("4 cannot open ")) << circle;
   EXPECT_NE(circle.find("its symbolic links lead in a circle"), std::string::npos) << circle;

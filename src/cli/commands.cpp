@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <new>
 
 #include "cli/command_list.h"
@@ -79,6 +80,12 @@ int run_program(std::span<const std::string> words, const Console& console) {
     return report({Code::Environment, "the machine has no memory left for this",
                    "try a smaller --max-model-len"},
                   console);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(
+        {Code::Environment,
+         fmt::format("cannot read {}: {}", error.path1().string(), error.code().message()),
+         "check the file, the links that lead to it and its permissions"},
+        console);
   } catch (const std::exception& error) {
     return report(
         {Code::Bug, error.what(), "this is a bug of octet; please report it with the command used"},

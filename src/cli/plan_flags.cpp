@@ -15,9 +15,7 @@ constexpr std::string_view kGroup = "Plan";
 constexpr uintmax_t kMaxQuarantineBytes = 16 << 20;
 
 Quarantine read_quarantine(const std::string& path, QuarantineFile rule) {
-  std::error_code unreadable;
-  if (rule == QuarantineFile::MayBeNew && !std::filesystem::exists(path, unreadable))
-    return {path, {}};
+  if (rule == QuarantineFile::MayBeNew && !is_there(path)) return {path, {}};
   std::string text;
   try {
     text = read_text_file(path, kMaxQuarantineBytes);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/mapped_file.h"
 #include "base/printable.h"
 #include "cli/command_list.h"
 #include "cli/interrupt.h"
@@ -135,7 +136,7 @@ std::string dump(const Json& json) {
 }
 
 bool has_tokenizer(const std::string& model) {
-  return std::filesystem::exists(std::filesystem::path(folder_of(model)) / "tokenizer.json");
+  return is_there(std::filesystem::path(folder_of(model)) / "tokenizer.json");
 }
 
 int tokenise(const ParsedArgs& args, const std::string& model, const Console& console) {

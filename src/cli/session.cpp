@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <random>
 
+#include "base/mapped_file.h"
 #include "cli/device_flag.h"
 #include "cli/plan_flags.h"
 #include "io/hub_cache.h"
@@ -108,7 +109,8 @@ std::vector<std::string> stop_texts(const ParsedArgs& args) {
 }
 
 std::string folder_of(const std::string& model) {
-  if (std::filesystem::is_directory(model)) return model;
+  std::error_code unreadable;
+  if (std::filesystem::is_directory(model, unreadable)) return model;
   const std::string parent = std::filesystem::path(model).parent_path().string();
   return parent.empty() ? "." : parent;
 }
@@ -117,7 +119,7 @@ Tokenizer tokenizer_of(const std::string& model) {
   const std::string folder = folder_of(model);
   const std::string missing[] = {"tokenizer.json"};
   const auto origin = hub_origin(folder);
-  if (origin && !std::filesystem::exists(std::filesystem::path(folder) / missing[0])) {
+  if (origin && !is_there(std::filesystem::path(folder) / missing[0])) {
     throw_error(Code::BadInput, fmt::format("{} has no {}", folder, missing[0]),
                 fetch_hint(*origin, missing));
   }
@@ -149,7 +151,7 @@ Session::Session(const ParsedArgs& args, const std::string& model, int64_t seque
   device_ = open_device(args, info);
   Prepared prepared = prepare(model, false, info, std::move(options));
   require_runnable(prepared.plan);
-  if (std::filesystem::exists(std::filesystem::path(folder_of(model)) / "tokenizer.json")) {
+  if (is_there(std::filesystem::path(folder_of(model)) / "tokenizer.json")) {
     tokenizer_ = tokenizer_of(model);
   }
   engine_ = std::make_unique<Engine>(std::move(prepared), *device_);

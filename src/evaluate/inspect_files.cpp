@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -82,6 +83,31 @@ std::map<std::string, int64_t> numbered_files(const std::vector<std::string>& fi
   return all;
 }
 
+// How to get a file of the model that is not there.
+std::string absent_hint(const fs::path& dir, const std::string& file) {
+  const std::array files{file};
+  const auto origin = hub_origin(dir);
+  return origin ? fetch_hint(*origin, files) : std::string("download the file");
+}
+
+// True when a file that opening a checkpoint reads cannot be opened, by its permissions or links;
+// other faults of the environment are no fault of the checkpoint.
+bool has_unreadable_file(const fs::path& dir) {
+  std::vector<std::string> names = files_ending(dir, ".safetensors");
+  const std::vector<std::string> indexes = files_ending(dir, kIndexEnd);
+  names.insert(names.end(), indexes.begin(), indexes.end());
+  names.emplace_back("generation_config.json");
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    if (!is_there(dir / name)) return false;
+    try {
+      const RandomAccessFile file(dir / name);
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  });
+}
+
 // Reads a shard's header and maps its bytes; a damaged one is a finding.
 void read_shard(const fs::path& file, HeaderReader& reader, Inspected& model, Findings& out) {
   try {
@@ -96,7 +122,12 @@ void read_shard(const fs::path& file, HeaderReader& reader, Inspected& model, Fi
     }
   } catch (const Error& error) {
     model.complete = false;
-    out.add("shard-broken", file.filename().string(), "", error.message(), "get the file again");
+    std::error_code unreadable;
+    const bool fetched = fs::exists(file, unreadable) || unreadable;
+    out.add("shard-broken", file.filename().string(), "", error.message(),
+            error.code() == Code::Environment ? error.hint()
+            : fetched                         ? refetch_hint(file, "get the file again")
+                      : absent_hint(file.parent_path(), file.filename().string()));
   }
 }
 
@@ -109,7 +140,7 @@ void read_what_is_left(const Error& why, Inspected& model, Findings& out) {
     out.add("shard-absent", file, "the file",
             tensors == 0 ? std::string("none")
                          : fmt::format("none; the index has {} in it", counted(tensors, "tensor")),
-            "download the file");
+            absent_hint(model.dir, file));
   }
   HeaderReader reader(model.names);
   for (const std::string& file : files) {
@@ -133,7 +164,7 @@ bool open_without_index(const fs::path& path, Inspected& model) {
     use_checkpoint(Checkpoint::open(path, false, IndexMismatch::Ignore), model);
     return true;
   } catch (const Error& error) {
-    if (error.code() != Code::BadInput) throw;
+    if (error.code() != Code::BadInput && !has_unreadable_file(model.dir)) throw;
     return false;  // opening it with its index has said it already
   }
 }
@@ -157,7 +188,7 @@ std::unique_ptr<Inspected> open_for_inspection(const fs::path& path, Findings& o
   try {
     use_checkpoint(Checkpoint::open(path), *model);
   } catch (const Error& error) {
-    if (error.code() != Code::BadInput || !folder) throw;
+    if (!folder || !(error.code() == Code::BadInput || has_unreadable_file(path))) throw;
     if (open_without_index(path, *model)) {
       out.add("checkpoint", model_name(model->dir), "", error.message(), error.hint());
       return model;

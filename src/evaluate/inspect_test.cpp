@@ -111,6 +111,20 @@ TEST_F(InspectTest, AbsentAndBrokenShardsDoNotHideTheOthersFaults) {
               ::testing::Contains("shard-absent " + shard(others[0]).filename().string()));
 }
 
+TEST_F(InspectTest, AShardThatCannotBeReadDoesNotHideTheOthersFaults) {
+  write(with_scales(scales(0)), 2);
+  for (const char* name :
+       {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}) {
+    std::ifstream in(file(name), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    if (bytes.find("\"" + kQScale + "\"") != std::string::npos) continue;
+    fs::remove(file(name));
+    fs::create_symlink(name, file(name));  // a link to itself
+    EXPECT_THAT(faults(),
+                ElementsAre(std::string("shard-broken ") + name, "scale-zero " + kQScale));
+  }
+}
+
 TEST_F(InspectTest, AQuantisationConfigThatIsNotReadDoesNotHideTheRest) {
   TinyCheckpoint checkpoint = with_scales(scales(0));
   checkpoint.config()["quantization_config"]["config_groups"]["group_0"]["weights"]["strategy"] =

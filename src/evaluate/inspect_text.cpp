@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "engine/defaults.h"
 #include "evaluate/inspect_parts.h"
 #include "io/hub_cache.h"
@@ -16,7 +16,6 @@
 namespace octet {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr size_t kLongestToken = 64;  // bytes of a control token's name
@@ -102,10 +101,7 @@ class TextRules {
   }
 
  private:
-  bool there(const char* file) const {
-    std::error_code error;
-    return fs::exists(model_.dir / file, error);
-  }
+  bool there(const char* file) const { return is_there(model_.dir / file); }
 
   // In a hub snapshot the command that fetches a damaged file again belongs to it.
   std::string hint_of(const Error& error) const {

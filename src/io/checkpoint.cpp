@@ -119,16 +119,15 @@ constexpr std::string_view kQuantHint =
 }  // namespace
 
 void Checkpoint::Impl::read_configs() {
-  std::error_code unreadable;  // then it is not there
   const auto origin = hub_origin(files.dir);
-  if (origin && !std::filesystem::exists(files.dir / "config.json", unreadable)) {
+  if (origin && !is_there(files.dir / "config.json")) {
     const std::string missing[] = {"config.json"};
     throw_error(Code::BadInput, fmt::format("{} has no config.json", files.dir.string()),
                 fetch_hint(*origin, missing));
   }
   config = read_json_object(files.dir / "config.json");
   const auto generation_path = files.dir / "generation_config.json";
-  if (std::filesystem::exists(generation_path, unreadable)) {
+  if (is_there(generation_path)) {
     generation_config = read_json_object(generation_path);
   }
   try {
@@ -137,7 +136,7 @@ void Checkpoint::Impl::read_configs() {
     throw e.with((files.dir / "config.json").string()).or_hint(kQuantHint);
   }
   const auto modelopt_path = files.dir / "hf_quant_config.json";
-  if (!quant.quantised() && std::filesystem::exists(modelopt_path, unreadable)) {
+  if (!quant.quantised() && is_there(modelopt_path)) {
     throw_error(Code::BadInput,
                 fmt::format("{}: quantisation \"modelopt\" is not supported; supported are "
                             "\"compressed-tensors\" and \"fp8\" in config.json",

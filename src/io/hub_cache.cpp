@@ -62,9 +62,21 @@ bool is_commit(std::string_view text) {
          });
 }
 
+// Throws Environment where that cannot be told: a cache that may not be read is not an empty one.
+fs::file_type type_of(const fs::path& path) {
+  std::error_code unreadable;
+  const fs::file_type type = fs::status(path, unreadable).type();
+  if (type == fs::file_type::none || type == fs::file_type::unknown) {
+    throw_error(Code::Environment,
+                fmt::format("cannot look for {} in the Hugging Face cache: {}", path.string(),
+                            unreadable.message()),
+                "check the permissions of the cache, or name another with HF_HUB_CACHE");
+  }
+  return type;
+}
+
 bool is_folder(const fs::path& path) {
-  std::error_code unreadable;  // then it is none
-  return fs::is_directory(path, unreadable);
+  return type_of(path) == fs::file_type::directory;
 }
 
 std::string folder_name(std::string_view repo) {
@@ -186,8 +198,7 @@ std::string commit_of(const HubName& name, const fs::path& repository) {
   const std::string revision = name.revision.value_or(std::string(kMain));
   if (is_commit(revision)) return revision;
   const fs::path ref = repository / "refs" / revision;
-  std::error_code unreadable;
-  if (!fs::is_regular_file(ref, unreadable)) {
+  if (type_of(ref) != fs::file_type::regular) {
     throw_no_revision(name, repository, fmt::format("has no refs/{}", revision));
   }
   std::string commit = read_text_file(ref, kMaxRefBytes);
@@ -319,7 +330,7 @@ Error with_refetch(const Error& error, const fs::path& dir, std::span<const std:
 
 void check_fetched(const fs::path& file) {
   std::error_code unreadable;
-  if (fs::exists(file, unreadable)) return;
+  if (fs::exists(file, unreadable) || unreadable) return;  // opening it says what is wrong
   const auto origin = hub_origin(file.parent_path());
   if (!origin) return;
   const std::array files{file.filename().string()};

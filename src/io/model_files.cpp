@@ -199,8 +199,8 @@ void read_index(ModelFiles& files) {
   for (auto& [name, number] : numbers) {
     number = static_cast<int32_t>(files.shards.size());
     files.shards.push_back(files.dir / name);
-    std::error_code unreadable;
-    if (!fs::exists(files.shards.back(), unreadable)) missing.push_back(name);
+    std::error_code unreadable;  // opening it says why
+    if (!fs::exists(files.shards.back(), unreadable) && !unreadable) missing.push_back(name);
   }
   if (!missing.empty()) {
     throw_error(Code::BadInput,

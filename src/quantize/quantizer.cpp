@@ -9,6 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/atomic_folder.h"
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "io/safetensors_writer.h"
 #include "model/describe.h"
 #include "quantize/weight.h"
@@ -78,6 +79,7 @@ class Quantizer {
   }
 
   QuantizeSummary run(const std::function<void(QuantizeProgress)>& progress) {
+    find_companions();
     AtomicFolder folder(job_.output, Existing::Refuse);
     progress_ = &progress;
     summary_.bytes_in = input_.file_bytes();
@@ -169,23 +171,34 @@ class Quantizer {
 
   // Everything else that belongs to the model: tokenizer, templates, generation config, licence.
   void copy_companions(const std::filesystem::path& folder) const {
+    for (const std::filesystem::path& path : companions_) {
+      std::error_code error;
+      std::filesystem::copy_file(path, folder / path.filename(), error);
+      if (error) {
+        throw_error(Code::Environment,
+                    fmt::format("{}: cannot copy to {}: {}", path.string(), folder.string(),
+                                error.message()),
+                    "check the space and the permissions of the disk");
+      }
+    }
+  }
+
+  // Before the work: a file that cannot be read ends it.
+  void find_companions() {
     for (const auto& file : std::filesystem::directory_iterator(input_.dir())) {
       const std::string name = file.path().filename().string();
       const std::string extension = file.path().extension().string();
       const bool weights = extension == ".safetensors" || extension == ".bin" ||
                            extension == ".pt" || extension == ".pth" || extension == ".gguf" ||
                            name.ends_with(".index.json");
-      if (!file.is_regular_file() || weights || name == "config.json" ||
-          file.file_size() > kMaxCompanionBytes)
-        continue;
-      std::error_code error;
-      std::filesystem::copy_file(file.path(), folder / name, error);
-      if (error) {
-        throw_error(Code::Environment,
-                    fmt::format("{}: cannot copy to {}: {}", file.path().string(), folder.string(),
-                                error.message()),
-                    "check the space and the permissions of the disk");
-      }
+      std::error_code unreadable;
+      const auto type = file.status(unreadable).type();
+      const bool other = type != std::filesystem::file_type::regular &&
+                         type != std::filesystem::file_type::none &&
+                         type != std::filesystem::file_type::unknown;
+      if (other || weights || name == "config.json") continue;
+      if (RandomAccessFile(file.path()).size() > kMaxCompanionBytes) continue;
+      companions_.push_back(file.path());
     }
   }
 
@@ -194,6 +207,7 @@ class Quantizer {
   ThreadPool& pool_;
   std::vector<TensorJob> jobs_;
   std::string head_;
+  std::vector<std::filesystem::path> companions_;
   std::map<std::string, std::string> files_;  // tensor -> file
   const std::function<void(QuantizeProgress)>* progress_ = nullptr;
   uint64_t done_ = 0;

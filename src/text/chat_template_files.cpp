@@ -16,9 +16,7 @@ constexpr uintmax_t kMaxFileBytes = 64u
                                     << 20;  // configs of published tokenizers have up to a few MB
 
 std::optional<std::string> read_file(const fs::path& path) {
-  std::error_code error;
-  // A link that leads nowhere is no absent file: reading it says so.
-  if (!fs::is_regular_file(path, error) && !fs::is_symlink(path, error)) return std::nullopt;
+  if (!is_there(path)) return std::nullopt;
   return read_text_file(path, kMaxFileBytes);
 }
 
@@ -119,12 +117,18 @@ void read_template_files(const fs::path& folder, ChatTemplateFiles& files) {
     add_template(files, "default", std::move(*source), "chat_template.jinja");
   }
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder / "additional_chat_templates", error)) {
-    if (entry.path().extension() != ".jinja") continue;
-    if (auto source = read_file(entry.path())) {
-      add_template(files, entry.path().stem().string(), std::move(*source),
-                   "additional_chat_templates/" + entry.path().filename().string());
+  const fs::path more = folder / "additional_chat_templates";
+  for (fs::directory_iterator it(more, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() != ".jinja") continue;
+    if (auto source = read_file(it->path())) {
+      add_template(files, it->path().stem().string(), std::move(*source),
+                   "additional_chat_templates/" + it->path().filename().string());
     }
+  }
+  if (error && is_there(more)) {
+    throw_error(Code::Environment,
+                fmt::format("cannot list folder {}: {}", more.string(), error.message()),
+                "check what it is and its permissions, or remove it");
   }
 }
 

@@ -183,15 +183,13 @@ void Tokenizer::Impl::decode_plain() {
 Tokenizer Tokenizer::load(const std::filesystem::path& dir) {
   const std::filesystem::path path = dir / "tokenizer.json",
                               config_path = dir / "tokenizer_config.json";
-  if (!std::filesystem::exists(path)) {
+  if (!is_there(path)) {
     throw_error(Code::BadInput, fmt::format("\"{}\" has no tokenizer.json", dir.string()),
                 "copy tokenizer.json and tokenizer_config.json from where the model was published");
   }
   const simdjson::padded_string json = read_file(path);
   try {
-    // A link that leads nowhere is no absent file: reading it says so.
-    if (!std::filesystem::exists(std::filesystem::symlink_status(config_path)))
-      return build(json, {});
+    if (!is_there(config_path)) return build(json, {});
     return build(json, read_file(config_path));
   } catch (const Error& error) {
     throw error.with(dir.string())

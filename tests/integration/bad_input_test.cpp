@@ -112,6 +112,39 @@ TEST_F(BadInput, FilesThatCannotBeRead) {
   EXPECT_THAT(both_fail(4), HasSubstr("model.safetensors"));
 }
 
+TEST_F(BadInput, FilesOfTextThatCannotBeReadAreNotTakenAsAbsent) {
+  const std::string in = model().string();
+  const std::string out = (folder_.path() / "out").string();
+  for (const char* name : {"tokenizer.json", "generation_config.json", "chat_template.jinja"}) {
+    fs::remove_all(model());
+    write(sound(tiny_plain()));
+    const fs::path file = model() / name;
+    fs::remove(file);
+    fs::create_symlink(name, file);  // a link to itself
+    EXPECT_THAT(fails({"run", in, "--chat", "-p", "hi", "-n", "1"}, 4).err, HasSubstr(name));
+    EXPECT_THAT(fails({"quantize", in, out}, 4).err, HasSubstr(name));
+    const Ran ran = run_octet({"inspect", in});
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_THAT(ran.out, HasSubstr(name));
+  }
+  fs::remove(model() / "chat_template.jinja");
+  fs::create_directory(model() / "chat_template.jinja");
+  EXPECT_THAT(fails({"run", in, "--chat", "-p", "hi", "-n", "1"}, 2).err,
+              HasSubstr("chat_template.jinja"));
+}
+
+TEST_F(BadInput, LinksThatCannotBeResolvedEndQuantizeByName) {
+  write(sound(tiny_plain()));
+  const std::string out = (folder_.path() / "out").string();
+  for (const std::string& target : {std::string("LICENSE"), std::string(300, 'a')}) {
+    fs::remove(model() / "LICENSE");
+    fs::create_symlink(target, model() / "LICENSE");
+    const Ran ran = run_octet({"quantize", model().string(), out});
+    EXPECT_TRUE(ran.status == 2 || ran.status == 4) << ran.status;
+    EXPECT_THAT(ran.err, HasSubstr("LICENSE"));
+  }
+}
+
 TEST_F(BadInput, AMissingScale) {
   TinyCheckpoint checkpoint = sound();
   checkpoint.remove(std::string(kQ) + ".weight_scale");

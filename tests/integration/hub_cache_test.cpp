@@ -55,6 +55,27 @@ class HubCommands : public ::testing::Test {
   TinyFolder folder_;
 };
 
+TEST_F(HubCommands, InspectSaysHowToFetchAnAbsentShard) {
+  fs::remove_all(snapshot());
+  tiny_model(small_tiny_model(tiny_fp8_dynamic())).write(snapshot(), 2);
+  fs::remove(snapshot() / "model-00002-of-00002.safetensors");
+  const Ran ran = run_octet({"inspect", "org/name"});
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("shard-absent"),
+                             HasSubstr("hf download org/name model-00002-of-00002.safetensors")));
+  fs::create_symlink("gone", snapshot() / "model-00002-of-00002.safetensors");
+  EXPECT_THAT(run_octet({"inspect", "org/name"}).out,
+              HasSubstr("hf download org/name model-00002-of-00002.safetensors"));
+}
+
+TEST_F(HubCommands, ACacheThatCannotBeReadIsNotAnEmptyOne) {
+  fs::remove_all(repository());
+  fs::create_symlink(repository().filename(), repository());  // a link to itself
+  const Ran ran = run_octet({"plan", "org/name"});
+  EXPECT_EQ(ran.status, 4) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr(repository().string()));
+}
+
 TEST_F(HubCommands, EveryCommandTakesAModelByItsName) {
   EXPECT_THAT(succeeds({"plan", "org/name"}), ::testing::StartsWith("org/name: LlamaForCausalLM"));
   EXPECT_EQ(nlohmann::json::parse(succeeds({"plan", "org/name@" + kCommit, "--json"}))["model"],
