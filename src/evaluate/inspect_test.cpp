@@ -15,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 namespace fs = std::filesystem;
 
@@ -123,6 +124,57 @@ TEST_F(InspectTest, AShardThatCannotBeReadDoesNotHideTheOthersFaults) {
     EXPECT_THAT(faults(),
                 ElementsAre(std::string("shard-broken ") + name, "scale-zero " + kQScale));
   }
+}
+
+TEST_F(InspectTest, EndIdsThatAreNotTheTokenizersEnd) {
+  TinyCheckpoint checkpoint = tiny_model(small());
+  const auto with_ends = [&](const char* tokenizer, const nlohmann::json& config,
+                             const char* generation) {
+    checkpoint.config()["eos_token_id"] = config;
+    write(checkpoint);
+    write_text(file("tokenizer_config.json"), tokenizer);
+    write_text(file("generation_config.json"), generation);
+    return faults();
+  };
+  constexpr const char* kEnd = R"({"eos_token": "<|im_end|>"})";  // id 2
+  EXPECT_THAT(with_ends(kEnd, 2, "{}"), IsEmpty());
+  EXPECT_THAT(with_ends(kEnd, {1, 2}, R"({"eos_token_id": 2})"), IsEmpty());
+  EXPECT_THAT(with_ends(kEnd, 0, R"({"eos_token_id": [2, 0]})"), IsEmpty());
+  EXPECT_THAT(with_ends("{}", 0, "{}"), IsEmpty());
+  EXPECT_THAT(with_ends(kEnd, 0, "{}"), ElementsAre("eos-disagrees config.json /eos_token_id"));
+  EXPECT_THAT(with_ends(kEnd, 0, R"({"eos_token_id": 2})"),
+              ElementsAre("eos-disagrees config.json /eos_token_id"));
+  EXPECT_THAT(with_ends(kEnd, 2, R"({"eos_token_id": 1})"),
+              ElementsAre("eos-disagrees generation_config.json /eos_token_id"));
+  EXPECT_THAT(only("eos-disagrees").expected, HasSubstr("2, \"<|im_end|>\""));
+}
+
+TEST_F(InspectTest, AddedTokensThatTheTokenizerDoesNotHave) {
+  write(tiny_model(small()));
+  write_text(file("tokenizer_config.json"), R"({"added_tokens_decoder": {
+    "1": {"content": "<|im_start|>"}, "2": {"content": "<|zz|>"},
+    "1000000": {"content": "<|yy|>"}, "x": {"content": "a"}, "3": 7}})");
+  EXPECT_THAT(faults(),
+              ElementsAre("added-token tokenizer_config.json /added_tokens_decoder/1000000",
+                          "added-token tokenizer_config.json /added_tokens_decoder/2"));
+}
+
+TEST_F(InspectTest, ATemplateThatMakesNoPrompt) {
+  write(tiny_model(small()));
+  write_text(file("chat_template.jinja"), "{{ raise_exception('no plain turns') }}");
+  EXPECT_THAT(faults(), ElementsAre("template-fails chat template \"default\""));
+  EXPECT_THAT(only("template-fails").got, HasSubstr("no plain turns"));
+  write_text(file("chat_template.jinja"), "{% if false %}x{% endif %}");
+  EXPECT_THAT(faults(), ElementsAre("template-fails chat template \"default\""));
+}
+
+TEST_F(InspectTest, KeysThatAreThereTwice) {
+  write(tiny_model(small()));
+  write_text(
+      file("generation_config.json"),
+      R"({"top_k": 1, "a": {"b": {"c": 1, "c": 2}}, "d": [{"c": 1}, {"c": 2}], "top_k": 2})");
+  EXPECT_THAT(faults(), ElementsAre("duplicate-key generation_config.json /a/b/c",
+                                    "duplicate-key generation_config.json /top_k"));
 }
 
 TEST_F(InspectTest, AQuantisationConfigThatIsNotReadDoesNotHideTheRest) {

@@ -1,7 +1,8 @@
 // Tokenizer, chat templates and token ids of the configs: whether they speak of the same tokens.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -9,6 +10,7 @@
 #include "engine/defaults.h"
 #include "evaluate/inspect_parts.h"
 #include "io/hub_cache.h"
+#include "io/json_file.h"
 #include "text/chat_template.h"
 #include "text/chat_template_files.h"
 #include "text/tokenizer.h"
@@ -95,6 +97,10 @@ class TextRules {
                fmt::format("ids up to {}", tokenizer_->size() - 1));
     }
     check_ids(text, "config.json");
+    check_eos(text);
+    for (const char* file : {"config.json", "generation_config.json", "tokenizer_config.json"})
+      check_keys(file);
+    check_added_tokens();
     if (model_.checkpoint && model_.checkpoint->generation_config() != nullptr) {
       check_generation(*model_.checkpoint->generation_config());
     }
@@ -146,6 +152,7 @@ class TextRules {
     const std::string subject = fmt::format("chat template \"{}\"", name);
     try {
       ChatTemplate::from_source(source, files.special_tokens, name, files.places.at(name));
+      if (name == "default") check_rendering(subject, source, files);
     } catch (const Error& error) {
       out_.add("template", subject, "", error.message(), error.hint());
     }
@@ -156,6 +163,88 @@ class TextRules {
                fmt::format("{} tokens", token_count(*tokenizer_, token)),
                "the model does not know the turn by these: template and tokenizer are of two "
                "models");
+    }
+  }
+
+  void check_rendering(const std::string& subject, const std::string& source,
+                       const ChatTemplateFiles& files) {
+    constexpr std::string_view kHint = "octet run --chat and octet chat cannot use it";
+    try {
+      ChatInput input;
+      input.messages.push_back({{"role", "user"}, {"content", "Hello"}});
+      const ChatTemplate made = ChatTemplate::from_source(source, files.special_tokens, "default",
+                                                          files.places.at("default"));
+      if (!made.render(input).empty()) return;
+      out_.add("template-fails", subject, "a prompt for the message \"Hello\"", "no text at all",
+               std::string(kHint));
+    } catch (const Error& error) {
+      out_.add("template-fails", subject, "a prompt for the message \"Hello\"", error.message(),
+               std::string(kHint));
+    }
+  }
+
+  // Of the objects of a config file.
+  void check_keys(const char* file) {
+    if (!there(file)) return;
+    try {
+      for (const std::string& place : duplicate_keys(model_.dir / file)) {
+        out_.add("duplicate-key", fmt::format("{} {}", file, place), "the key once", "it twice",
+                 "octet takes the last");
+      }
+    } catch (const Error&) {
+      return;  // reading the file for its meaning has said it
+    }
+  }
+
+  void check_added_tokens() {
+    if (!tokenizer_ || !there("tokenizer_config.json")) return;
+    Json config;
+    try {
+      config = read_json_object(model_.dir / "tokenizer_config.json");
+    } catch (const Error& error) {
+      out_.add("left-out", "tokenizer_config.json", "", error.message(), error.hint());
+      return;
+    }
+    const auto added = config.find("added_tokens_decoder");
+    if (added == config.end() || !added->is_object()) return;
+    for (const auto& [key, token] : added->items()) {
+      const auto text = token.is_object() ? token.find("content") : token.end();
+      int32_t id = -1;
+      const auto read = std::from_chars(key.data(), key.data() + key.size(), id);
+      const bool number = read.ec == std::errc{} && read.ptr == key.data() + key.size() && id >= 0;
+      if (!number || text == token.end() || !text->is_string()) continue;
+      const std::string& expected = text->get_ref<const std::string&>();
+      if (tokenizer_->id_of(expected) == id) continue;
+      const bool known = id < tokenizer_->size();
+      const std::string_view got = known ? tokenizer_->token_bytes(id) : std::string_view();
+      if (got == expected) continue;
+      out_.add("added-token", fmt::format("tokenizer_config.json /added_tokens_decoder/{}", key),
+               fmt::format("\"{}\" in tokenizer.json", expected),
+               got.empty() ? std::string("no such token") : fmt::format("\"{}\"", got),
+               "the files are of two models, or one was edited; octet goes by tokenizer.json");
+    }
+  }
+
+  // The ends that each config names against the token that tokenizer_config.json names.
+  void check_eos(const Json& config) {
+    const std::optional<int32_t> eos = tokenizer_ ? tokenizer_->eos() : std::nullopt;
+    if (!eos) return;
+    std::vector<int64_t> ids[2] = {ids_at(config, "eos_token_id"), {}};
+    if (model_.checkpoint && model_.checkpoint->generation_config() != nullptr)
+      ids[1] = ids_at(*model_.checkpoint->generation_config(), "eos_token_id");
+    const auto has = [](const std::vector<int64_t>& list, int64_t id) {
+      return std::find(list.begin(), list.end(), id) != list.end();
+    };
+    const bool shared =
+        std::any_of(ids[0].begin(), ids[0].end(), [&](int64_t id) { return has(ids[1], id); });
+    const bool known = has(ids[0], *eos) || has(ids[1], *eos);
+    constexpr const char* kFiles[] = {"config.json", "generation_config.json"};
+    for (size_t i = 0; i < 2; ++i) {
+      if (ids[i].empty() || has(ids[i], *eos) || (shared && known)) continue;
+      out_.add("eos-disagrees", fmt::format("{} /eos_token_id", kFiles[i]),
+               fmt::format("{}, \"{}\" of the tokenizer", *eos, tokenizer_->token_bytes(*eos)),
+               fmt::format("{}", fmt::join(ids[i], ", ")),
+               "octet ends an answer at any of them; other programs may go on after the end");
     }
   }
 
