@@ -54,6 +54,7 @@ class Conversation {
 
   // Forgets everything but a system message.
   void begin(const std::optional<std::string>& system) {
+    if (system) require_utf8(*system, "the system message");
     messages_ = Json::array();
     if (system) messages_.push_back({{"role", "system"}, {"content", *system}});
   }
@@ -61,6 +62,7 @@ class Conversation {
   // Answers one message; an answer that was stopped stays as far as it came, a message that failed
   // is forgotten.
   void say(const std::string& text) {
+    require_utf8(text, "the message");
     messages_.push_back({{"role", "user"}, {"content", text}});
     try {
       ChatInput input;

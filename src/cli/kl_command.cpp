@@ -158,7 +158,7 @@ int run(const ParsedArgs& args, const Console& console) {
   const Side model =
       open_side(model_path(args, "model"), info, open_device(args, info), plan_options(args));
   require_same_tokenizer(reference.tokenizer, model.tokenizer);
-  const std::vector<int32_t> tokens = model.tokenizer.encode(text);
+  const std::vector<int32_t> tokens = encode_file(model.tokenizer, text, *file);
   if (tokens != reference.tokenizer.encode(text)) {
     throw_error(Code::BadInput, "the tokenizers of the two models give other ids for the text",
                 "a divergence per token means something for equal tokens only");

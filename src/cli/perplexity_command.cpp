@@ -40,7 +40,7 @@ int run(const ParsedArgs& args, const Console& console) {
   const std::string text = read_flag_file(*file, "--file");
   const InterruptScope interrupt(InterruptScope::Signals::AnyEnd);
   Session session(args, model_path(args), 1);
-  const std::vector<int32_t> tokens = session.tokenizer().encode(text);
+  const std::vector<int32_t> tokens = encode_file(session.tokenizer(), text, *file);
   ProgressBar bar("scoring", static_cast<int64_t>(tokens.size()), {"tokens"});
   const auto advance = [&](int64_t done) {
     InterruptScope::check("the text was not read to its end");

@@ -91,7 +91,7 @@ std::vector<float> calibrated_amax(const ParsedArgs& args, const std::string& mo
                 "add --calibration FILE");
   }
   const std::vector<int32_t> tokens =
-      tokenizer_of(model).encode(read_flag_file(*file, "--calibration"));
+      encode_file(tokenizer_of(model), read_flag_file(*file, "--calibration"), *file, 1);
   PlanOptions options;
   options.policy.carrier = Carrier::F32;
   options.max_model_len = *args.integer("calibration-window");

@@ -86,6 +86,8 @@ std::vector<int32_t> prompt_tokens(const ParsedArgs& args, const std::string& mo
   if (args.has("system") && !args.on("chat")) {
     throw_error(Code::BadInput, "--system has no use without --chat", "add --chat");
   }
+  require_utf8(prompt, "--prompt");
+  if (const auto system = args.text("system")) require_utf8(*system, "--system");
   if (!args.on("chat")) return tokenizer().encode(prompt);
   const auto chat = chat_template_of(model);
   if (!chat) {

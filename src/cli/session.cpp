@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/mapped_file.h"
+#include "base/plural.h"
 #include "cli/device_flag.h"
 #include "cli/plan_flags.h"
 #include "io/hub_cache.h"
@@ -93,18 +94,33 @@ std::vector<Flag> sampling_flags() {
   };
 }
 
+void require_utf8(std::string_view text, std::string_view from, std::string_view hint) {
+  const auto bad = find_invalid_utf8(text);
+  if (!bad) return;
+  throw_error(Code::BadInput,
+              fmt::format("{}: the text is not UTF-8: byte {} of {} is 0x{:02X}, which does not "
+                          "begin a character there",
+                          from, *bad, text.size(), static_cast<uint8_t>(text[*bad])),
+              std::string(hint));
+}
+
+std::vector<int32_t> encode_file(const Tokenizer& tokenizer, std::string_view text,
+                                 const std::string& path, size_t fewest) {
+  require_utf8(text, path, kUtf8Hint);
+  std::vector<int32_t> tokens = tokenizer.encode(text);
+  if (tokens.size() < fewest) {
+    throw_error(Code::BadInput,
+                fmt::format("{}: a text of {}, expected at least {}", path,
+                            counted(tokens.size(), "token"), fewest),
+                "give a longer text");
+  }
+  return tokens;
+}
+
 std::vector<std::string> stop_texts(const ParsedArgs& args) {
   std::vector<std::string> stops = args.list("stop");
-  for (const std::string& stop : stops) {
-    if (const auto bad = find_invalid_utf8(stop)) {
-      throw_error(
-          Code::BadInput,
-          fmt::format("--stop: the text is not UTF-8: byte {} of {} is 0x{:02X}, which does "
-                      "not begin a character there",
-                      *bad, stop.size(), static_cast<uint8_t>(stop[*bad])),
-          "an answer is UTF-8 and would never contain it");
-    }
-  }
+  for (const std::string& stop : stops)
+    require_utf8(stop, "--stop", "an answer is UTF-8 and would never contain it");
   return stops;
 }
 
@@ -229,8 +245,8 @@ Answer answer(Engine& engine, const Tokenizer* tokenizer, Request request,
       if (event.request != id) continue;
       if (event.finish == FinishReason::Failed) {
         throw_error(Code::Environment, event.failure,
-                    "the weights or scales may be damaged; compare with --dtype float32 and "
-                    "--max-isa baseline");
+                    "octet inspect names weights and scales that are damaged; where it finds none, "
+                    "compare with --dtype float32 and --max-isa baseline");
       }
       if (event.token && !scanner.stopped()) {
         if (out.tokens.empty()) first = std::chrono::steady_clock::now();

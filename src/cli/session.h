@@ -18,6 +18,16 @@ namespace octet {
 // --temperature, --top-p, --top-k, --min-p, --repetition-penalty, --seed, --stop, -n.
 std::vector<Flag> sampling_flags();
 
+inline constexpr std::string_view kUtf8Hint =
+    "convert the text to UTF-8, for example with iconv, or set the terminal to UTF-8";
+// Throws BadInput with the first wrong byte; `from`, a flag or a file, begins the message.
+void require_utf8(std::string_view text, std::string_view from, std::string_view hint = kUtf8Hint);
+
+// The tokens of a text. Throws BadInput naming its file when it is not UTF-8 or has fewer than
+// `fewest` tokens; nothing is predicted of less than 2.
+std::vector<int32_t> encode_file(const Tokenizer& tokenizer, std::string_view text,
+                                 const std::string& path, size_t fewest = 2);
+
 // The texts of --stop. Throws BadInput for one that is not UTF-8, which no answer can contain.
 std::vector<std::string> stop_texts(const ParsedArgs& args);
 

@@ -52,7 +52,10 @@ struct Engine::Impl {
       throw_error(Code::BadInput,
                   fmt::format("the prompt has {}, the context holds {} with the answer",
                               counted(length, "token"), limit),
-                  "shorten the prompt or raise --max-model-len");
+                  limit < plan().request.dims.max_position
+                      ? std::string("shorten the prompt or raise --max-model-len")
+                      : fmt::format("shorten the prompt: the model was made for {}",
+                                    counted(plan().request.dims.max_position, "position")));
     }
     for (const int32_t token : request.prompt) {
       if (token < 0 || token >= plan().request.dims.vocab) {

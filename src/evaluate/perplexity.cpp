@@ -39,7 +39,8 @@ Perplexity perplexity(Engine& engine, std::span<const int32_t> tokens,
     while (!engine.idle()) {
       for (const Event& event : engine.step()) {
         if (event.finish == FinishReason::Failed) {
-          throw_error(Code::Environment, event.failure, "the weights or scales may be damaged");
+          throw_error(Code::Environment, event.failure,
+                      "octet inspect names weights and scales that are damaged");
         }
         for (const float score : event.scores) sum -= score;
         out.scored += static_cast<int64_t>(event.scores.size());

@@ -22,7 +22,8 @@ std::vector<float> calibrate(Engine& engine, std::span<const int32_t> tokens, in
     while (!engine.idle()) {
       for (const Event& event : engine.step()) {
         if (event.finish == FinishReason::Failed) {
-          throw_error(Code::Environment, event.failure, "the weights may be damaged");
+          throw_error(Code::Environment, event.failure,
+                      "octet inspect names weights that are damaged");
         }
         if (progress) progress(static_cast<int64_t>(begin) + event.prompt_tokens_done);
       }

@@ -215,7 +215,12 @@ std::vector<int32_t> encode_chat(const ChatTemplate& chat, const Tokenizer& toke
                                  const ChatInput& input) {
   ChatInput given = input;
   join_text_parts(given.messages);
-  return GuardedPrompt(chat, tokenizer, given).encode(tokenizer);
+  std::vector<int32_t> ids = GuardedPrompt(chat, tokenizer, given).encode(tokenizer);
+  if (ids.empty()) {
+    throw_error(Code::BadInput, "the chat template makes no text of the conversation",
+                "octet inspect checks the template; octet run without --chat needs none");
+  }
+  return ids;
 }
 
 }  // namespace octet

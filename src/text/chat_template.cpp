@@ -92,8 +92,11 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::filesystem::path& fold
   if (found == files.templates.end()) {
     std::vector<std::string> names;
     for (const auto& [known, source] : files.templates) names.push_back(known);
-    throw_error(Code::BadInput, fmt::format("{}: no chat template is named '{}'; there are: {}",
-                                            folder.string(), name, fmt::join(names, ", ")));
+    throw_error(Code::BadInput,
+                fmt::format("{}: no chat template is named '{}'; there are: {}", folder.string(),
+                            name, fmt::join(names, ", ")),
+                "rename the one to be used to chat_template.jinja; octet run without --chat needs "
+                "none");
   }
   try {
     ChatTemplate made = from_source(found->second, files.special_tokens, found->first,
@@ -118,8 +121,14 @@ std::string ChatTemplate::render(const ChatInput& input) const {
   check(input);
   const bool with_tools = tool_template_ && !input.tools.is_null();
   const jinja::Template& used = with_tools ? *tool_template_ : *template_;
-  return used.render(variables_of(input, special_tokens_),
-                     input.clock ? input.clock : jinja::Clock(local_time));
+  try {
+    return used.render(variables_of(input, special_tokens_),
+                       input.clock ? input.clock : jinja::Clock(local_time));
+  } catch (const Error& error) {
+    throw error.or_hint(
+        "the template refuses this conversation or has a fault: octet inspect tries it with one "
+        "message; octet run without --chat needs none");
+  }
 }
 
 }  // namespace octet

@@ -1,4 +1,4 @@
-// Broken checkpoints, texts and disks: one message, the right exit status, nothing half-written.
+// Broken checkpoints and disks: one message, the right exit status, nothing half-written.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -6,56 +6,19 @@
 #include <cstring>
 #include <limits>
 
-#include "tests/integration/process.h"
-#include "tests/integration/tiny_models.h"
+#include "tests/integration/bad_input.h"
 
 namespace octet {
 namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 namespace fs = std::filesystem;
-
-constexpr const char* kQ = "model.layers.1.self_attn.q_proj";
-
-class BadInput : public ::testing::Test {
- protected:
-  fs::path model() const { return folder_.path() / "model"; }
-  fs::path weights() const { return model() / "model.safetensors"; }
-
-  void write(const TinyCheckpoint& checkpoint, int shards = 1) const {
-    checkpoint.write(model(), shards);
-    add_text_files(model());
-  }
-  static TinyCheckpoint sound(LayerQuant quant = tiny_fp8_dynamic()) {
-    return tiny_model(small_model(quant));
-  }
-
-  // Runs and expects one error message: "octet: ..." once, with its hint, and nothing else.
-  static Ran fails(const Words& words, int status, const RunOptions& options = {}) {
-    Ran ran = run_octet(words, options);
-    EXPECT_EQ(ran.status, status) << describe_run(words, ran);
-    EXPECT_THAT(ran.err, StartsWith("octet: "));
-    EXPECT_EQ(ran.err.find("octet: ", 1), std::string::npos) << describe_run(words, ran);
-    EXPECT_THAT(ran.err, Not(HasSubstr("bug of octet")));
-    EXPECT_THAT(ran.err, AnyOf(HasSubstr("\n  hint: "), HasSubstr("\n  try: ")))
-        << describe_run(words, ran);
-    return ran;
-  }
-  // The same for plan and run of the model; returns what plan said.
-  std::string both_fail(int status) const {
-    fails({"run", model().string(), "-p", "bread", "-n", "2"}, status);
-    return fails({"plan", model().string()}, status).err;
-  }
-
-  TinyFolder folder_;
-};
 
 TEST_F(BadInput, ASoundModelRuns) {
   write(sound());
@@ -110,27 +73,6 @@ TEST_F(BadInput, FilesThatCannotBeRead) {
   fs::remove(weights());
   fs::create_symlink("model.safetensors", weights());  // a link to itself
   EXPECT_THAT(both_fail(4), HasSubstr("model.safetensors"));
-}
-
-TEST_F(BadInput, FilesOfTextThatCannotBeReadAreNotTakenAsAbsent) {
-  const std::string in = model().string();
-  const std::string out = (folder_.path() / "out").string();
-  for (const char* name : {"tokenizer.json", "generation_config.json", "chat_template.jinja"}) {
-    fs::remove_all(model());
-    write(sound(tiny_plain()));
-    const fs::path file = model() / name;
-    fs::remove(file);
-    fs::create_symlink(name, file);  // a link to itself
-    EXPECT_THAT(fails({"run", in, "--chat", "-p", "hi", "-n", "1"}, 4).err, HasSubstr(name));
-    EXPECT_THAT(fails({"quantize", in, out}, 4).err, HasSubstr(name));
-    const Ran ran = run_octet({"inspect", in});
-    EXPECT_EQ(ran.status, 1);
-    EXPECT_THAT(ran.out, HasSubstr(name));
-  }
-  fs::remove(model() / "chat_template.jinja");
-  fs::create_directory(model() / "chat_template.jinja");
-  EXPECT_THAT(fails({"run", in, "--chat", "-p", "hi", "-n", "1"}, 2).err,
-              HasSubstr("chat_template.jinja"));
 }
 
 TEST_F(BadInput, LinksThatCannotBeResolvedEndQuantizeByName) {
@@ -270,47 +212,6 @@ TEST_F(BadInput, ATemplateThatDoesNotCompile) {
   const Words run{"run", model().string(), "--chat", "-p", "bread"};
   EXPECT_THAT(fails(run, 2).err, AllOf(HasSubstr("line 1"), HasSubstr("endfor")));
   fails({"chat", model().string()}, 2);
-}
-
-TEST_F(BadInput, ATemplateThatRaisesSaysWhat) {
-  write(sound());
-  write_bytes(model() / "chat_template.jinja", "{{ raise_exception('only even days') }}");
-  const Words run{"run", model().string(), "--chat", "-p", "bread"};
-  EXPECT_THAT(fails(run, 2).err, HasSubstr("only even days"));
-  // From a pipe the first message that cannot be answered ends the program.
-  EXPECT_THAT(fails({"chat", model().string()}, 2, {.input = "bread\n"}).err,
-              HasSubstr("only even days"));
-}
-
-TEST_F(BadInput, NoTokenizerAndNoTemplate) {
-  write(sound());
-  fs::remove(model() / "chat_template.jinja");
-  EXPECT_THAT(fails({"run", model().string(), "--chat", "-p", "bread"}, 2).err,
-              HasSubstr("chat template"));
-  EXPECT_THAT(fails({"chat", model().string()}, 2).err, HasSubstr("chat template"));
-  fs::remove(model() / "tokenizer.json");
-  EXPECT_THAT(fails({"run", model().string(), "-p", "bread"}, 2).err, HasSubstr("tokenizer.json"));
-}
-
-TEST_F(BadInput, ATokenizerWithAnUnknownPart) {
-  write(sound());
-  json tokenizer = read_json(model() / "tokenizer.json");
-  tokenizer["model"]["type"] = "Unigram";
-  write_bytes(model() / "tokenizer.json", tokenizer.dump());
-  EXPECT_THAT(fails({"run", model().string(), "-p", "bread"}, 2).err, HasSubstr("Unigram"));
-}
-
-TEST_F(BadInput, AGenerationConfigWithNonsense) {
-  write(sound());
-  write_bytes(model() / "generation_config.json", R"({"do_sample": true, "temperature": "hot"})");
-  EXPECT_THAT(fails({"run", model().string(), "-p", "bread"}, 2).err, HasSubstr("temperature"));
-}
-
-TEST_F(BadInput, ATextFileThatIsNotUtf8) {
-  write(sound());
-  const std::string text = (folder_.path() / "text.txt").string();
-  write_bytes(text, "bread \xC3\x28 water");
-  EXPECT_THAT(fails({"perplexity", model().string(), "--file", text}, 2).err, HasSubstr("UTF-8"));
 }
 
 class BadQuantize : public BadInput {

@@ -21,6 +21,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using Ids = std::vector<int32_t>;
 using Words = std::vector<std::string>;
@@ -281,6 +282,15 @@ TEST_F(RunCommand, TheContextLimitEndsAnAnswerAndRefusesAPrompt) {
   EXPECT_EQ(data["finish_reason"], "length");
   const Ran ran = run({"--prompt-ids", "5,6,7,8", "--max-model-len", "4"}, 2);
   EXPECT_THAT(ran.err, AllOf(HasSubstr("4 tokens"), HasSubstr("--max-model-len")));
+}
+
+TEST_F(RunCommand, APromptOverWhatTheModelWasMadeForIsNotHelpedByAFlag) {
+  std::string prompt = "the water";
+  while (prompt.size() < 20'000) prompt += " the water and the bread";
+  EXPECT_THAT(run({"-p", prompt}, 2).err,
+              AllOf(HasSubstr("the model was made for"), Not(HasSubstr("max-model-len"))));
+  EXPECT_THAT(run({"-p", prompt, "--max-model-len", "8"}, 2).err,
+              HasSubstr("raise --max-model-len"));
 }
 
 TEST_F(RunCommand, FlagsAreReadAsPeopleWriteThem) {
