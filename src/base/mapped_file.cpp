@@ -51,7 +51,7 @@ std::string_view next_step(int error) {
   if (error == ENOENT && !no_link) {
     throw_error(Code::BadInput,
                 fmt::format("cannot {} {}: it is a link to {}, which is not there", verb,
-                            path.string(), printable_name(target.string())),
+                            path.string(), printable_line(target.string())),
                 "restore what the link leads to, or download the file again");
   }
   throw_error(absent ? Code::BadInput : Code::Environment,
@@ -93,7 +93,7 @@ void remember_map(const std::byte* data, size_t size, const std::filesystem::pat
   for (MapSlot& slot : g_maps) {
     if (slot.data != nullptr) continue;
     slot.size = size;
-    slot.path = ::strdup(printable_name(path.string()).c_str());
+    slot.path = ::strdup(printable_line(path.string()).c_str());
     slot.data = data;
     return;
   }

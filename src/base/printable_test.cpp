@@ -20,7 +20,25 @@ TEST(Printable, ShowsTheControlsThatUtf8Hides) {
 TEST(Printable, LeavesTextAsItIs) {
   const std::string text = "two lines\n\tof text: \xc3\xa4 \xc2\xa0 \xe6\x97\xa5 \xf0\x9f\x98\x80";
   EXPECT_EQ(printable(text), text);
-  EXPECT_EQ(printable("\xc2"), "\xc2");  // not UTF-8, and not a control
+}
+
+TEST(Printable, ShowsBytesThatAreNotUtf8) {
+  EXPECT_EQ(printable("\xff\xfe{"), "\\xff\\xfe{");
+  EXPECT_EQ(printable("a\x9b"
+                      "31m\xc2"),
+            "a\\x9b31m\\xc2");
+  EXPECT_EQ(printable("\xc0\x80"), "\\xc0\\x80");                    // an overlong zero
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // over U+10FFFF
+  EXPECT_EQ(printable_name("\xe6\x97"), "\\xe6\\x97");
+}
+
+TEST(Printable, CutsWhatIsLonger) {
+  EXPECT_EQ(printable_name(std::string(300, 'a')), std::string(300, 'a'));
+  EXPECT_EQ(printable_name(std::string(1000, 'a')), std::string(300, 'a') + "...");
+  EXPECT_EQ(printable(std::string(9000, 'a') + "\nb\n" + std::string(9000, 'c')),
+            std::string(8192, 'a') + "...\nb\n" + std::string(8192, 'c') + "...");
+  EXPECT_EQ(printable_line(std::string(9000, 'a') + "\nb"), std::string(8192, 'a') + "...");
 }
 
 TEST(Printable, KeepsANameOnOneLine) {

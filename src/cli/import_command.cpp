@@ -55,7 +55,7 @@ int run(const ParsedArgs& args, const Console& console) {
   bar.finish();
   for (const std::string& note : done.notes) console.say(fmt::format("note: {}", note));
   console.out(fmt::format("{}: {} in bf16, {} in {}; {} from {}\n",
-                          printable_name(job.output.string()), done.architecture,
+                          printable_line(job.output.string()), done.architecture,
                           counted(done.tensors, "tensor"), counted(done.files, "file"),
                           human_bytes(done.bytes_out), human_bytes(done.bytes_in)));
   return 0;

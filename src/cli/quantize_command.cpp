@@ -129,7 +129,7 @@ int run(const ParsedArgs& args, const Console& console) {
   });
   bar.finish();
   console.out(fmt::format(
-      "{}: {} in {}, {} as stored; {} from {}\n", printable_name(job.output.string()),
+      "{}: {} in {}, {} as stored; {} from {}\n", printable_line(job.output.string()),
       counted(done.quantised, "linear layer"), job.form->name, counted(done.copied, "tensor"),
       human_bytes(done.bytes_out), human_bytes(done.bytes_in)));
   return 0;

@@ -105,7 +105,7 @@ void print_failures(const Verification& result, std::string& out) {
   }
   for (const VerifiedLayers& layers : result.layers) {
     if (layers.failure.empty()) continue;
-    out += fmt::format("WRONG: {} {}\n", layers.kernel, printable_name(layers.failure));
+    out += fmt::format("WRONG: {} {}\n", layers.kernel, printable_line(layers.failure));
   }
   for (const VerifiedInput& input : result.inputs) {
     if (input.failure.empty()) continue;

@@ -183,6 +183,10 @@ TEST_F(GgufImport, RefusesAFolderThatIsNotEmpty) {
 TEST_F(GgufImport, RefusesArchitecturesItDoesNotKnow) {
   EXPECT_THAT(refusal([](TinyGguf& f) { f.set_text("general.architecture", "mamba"); }),
               HasSubstr("3 " + gguf().string() + ": general.architecture \"mamba\""));
+  EXPECT_LT(refusal([](TinyGguf& f) {
+              f.set_text("general.architecture", std::string(200'000, 'm'));
+            }).size(),
+            2000U);
   EXPECT_THAT(refusal([](TinyGguf& f) { f.remove("general.architecture"); }),
               HasSubstr("has no value general.architecture"));
 }

@@ -67,9 +67,9 @@ std::string group_text(const Group& group) {
     out += fmt::format(
         "\n  {}{}",
         one || group.alike ? std::string() : fmt::format("{}: ", printable_name(f.subject)),
-        printable_name(body));
+        printable_line(body));
   }
-  if (!f.hint.empty()) out += fmt::format("\n  hint: {}", printable_name(f.hint));
+  if (!f.hint.empty()) out += fmt::format("\n  hint: {}", printable_line(f.hint));
   return out + "\n";
 }
 

@@ -74,7 +74,7 @@ Json facts_json(const ReportFacts& facts) {
 }
 
 std::string line(std::string_view name, std::string_view value) {
-  return fmt::format("  {:12} {}\n", name, printable_name(value));
+  return fmt::format("  {:12} {}\n", name, printable_line(value));
 }
 
 // "passed" or what failed, in a few words.

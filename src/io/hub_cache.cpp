@@ -145,7 +145,7 @@ std::string shell_word(std::string_view text) {
   });
   if (plain) return std::string(text);
   std::string quoted = "'";
-  for (const char c : printable_name(text)) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  for (const char c : printable_line(text)) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/printable.h"
 #include "io/hub_cache.h"
 
 namespace octet {
@@ -37,7 +38,8 @@ nlohmann::json read_json_object(const std::filesystem::path& path) {
     if (const size_t end = what.find("] "); end != std::string_view::npos) {
       what.remove_prefix(end + 2);
     }
-    throw_error(Code::BadInput, fmt::format("{} is not JSON: {}", path.string(), what),
+    throw_error(Code::BadInput,
+                fmt::format("{} is not JSON: {}", path.string(), printable_name(what)),
                 refetch_hint(path));
   }
   if (!value.is_object()) {

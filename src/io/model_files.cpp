@@ -182,9 +182,10 @@ void read_index(ModelFiles& files) {
   for (const simdjson::dom::key_value_pair entry : map) {
     std::string_view file;
     if (entry.value.get(file) != simdjson::SUCCESS || !is_inside(fs::path(file))) {
-      throw_error(Code::BadInput,
-                  fmt::format("{}: weight_map.\"{}\" is {}, expected a file name inside the folder",
-                              where, printable_name(entry.key), simdjson::minify(entry.value)));
+      throw_error(
+          Code::BadInput,
+          fmt::format("{}: weight_map.\"{}\" is {}, expected a file name inside the folder", where,
+                      printable_name(entry.key), printable_name(simdjson::minify(entry.value))));
     }
     if (!seen.insert(entry.key).second) {
       throw_error(Code::BadInput,

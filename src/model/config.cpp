@@ -156,10 +156,10 @@ ModelConfig read_config(const Json& config) {
     check_model_type(config, name, *spec);
     return read_as(*spec, name, config);
   }
-  throw_error(
-      Code::CannotRun,
-      fmt::format("config.json: /architectures: \"{}\" is not an architecture octet knows", name),
-      fmt::format("known: {}", fmt::join(architecture_names(), ", ")));
+  throw_error(Code::CannotRun,
+              fmt::format("config.json: /architectures: \"{}\" is not an architecture octet knows",
+                          printable_name(name)),
+              fmt::format("known: {}", fmt::join(architecture_names(), ", ")));
 }
 
 }  // namespace octet

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/printable.h"
 
 namespace octet {
 namespace {
@@ -32,7 +33,8 @@ Json read_object(const fs::path& path) {
     std::string_view what = e.what();
     if (const size_t end = what.find("] "); end != std::string_view::npos)
       what.remove_prefix(end + 2);
-    throw_error(Code::BadInput, fmt::format("{} is not JSON: {}", path.string(), what));
+    throw_error(Code::BadInput,
+                fmt::format("{} is not JSON: {}", path.string(), printable_name(what)));
   }
   if (!json.is_object()) {
     throw_error(Code::BadInput,

@@ -87,6 +87,44 @@ TEST_F(BadInput, LinksThatCannotBeResolvedEndQuantizeByName) {
   }
 }
 
+// Bytes above 0x7F and control characters other than line feeds in what a terminal would get.
+bool is_plain(const std::string& text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= 0x20 && c < 0x7F) || c == '\n'; });
+}
+
+TEST_F(BadInput, HostileBytesAndLengthsDoNotReachTheTerminal) {
+  write(sound());
+  const std::string in = model().string();
+  const std::string config = read_bytes(model() / "config.json");
+  write_bytes(model() / "config.json", "\xff\xfe{\x9b\"" + std::string(50'000, 'a'));
+  for (const Words& words :
+       {Words{"plan", in}, Words{"run", in, "-p", "hi"}, Words{"inspect", in}}) {
+    const std::string err = fails(words, 2).err;
+    EXPECT_TRUE(is_plain(err)) << err;
+    EXPECT_LT(err.size(), 2000U);
+  }
+  write_bytes(model() / "config.json", config);
+  const std::string weights_before = read_bytes(weights());
+  const std::string longest(200'000, 'n');
+  for (const std::string& entry :
+       {R"({"a":{"dtype":")" + longest + R"(","shape":[1],"data_offsets":[0,1]}})",
+        R"({")" + longest + R"(":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})"}) {
+    std::string bytes(8, '\0');
+    const uint64_t length = entry.size();
+    std::memcpy(bytes.data(), &length, sizeof length);
+    write_bytes(weights(), bytes + entry + "x");
+    EXPECT_LT(fails({"plan", in}, 2).err.size(), 3000U);
+    EXPECT_LT(run_octet({"inspect", in}).out.size(), 30'000U);
+  }
+  write_bytes(weights(), weights_before);
+  const fs::path odd = folder_.path() / "m\xff\x9b[31m";
+  fs::rename(model(), odd);
+  const std::string report = run_octet({"report", odd.string(), "--skip-verify"}).out;
+  EXPECT_TRUE(is_plain(report.substr(0, report.find("\n{")))) << report;
+  EXPECT_TRUE(is_plain(run_octet({"plan", odd.string()}).out));
+}
+
 TEST_F(BadInput, AMissingScale) {
   TinyCheckpoint checkpoint = sound();
   checkpoint.remove(std::string(kQ) + ".weight_scale");
