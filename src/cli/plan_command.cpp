@@ -33,7 +33,7 @@ const CommandSpec kSpec{
                      .path = true}},
     .flags =
         concat({plan_flags(),
-                {{.name = "json", .help = "print the plan as one JSON object"},
+                {{.name = "json", .help = "print the plan, or the changes, as one JSON object"},
                  {.name = "diff", .help = "print what changed between two plans of --json"},
                  {.name = "headers-only", .help = "admit shards that end after their header"},
                  {.name = "timing", .help = "print how long planning took, to the standard error"},
@@ -49,10 +49,11 @@ constexpr uint64_t kMaxPlanBytes = 64 << 20;
 
 int run_diff(const ParsedArgs& args, const Console& console) {
   for (const Flag* flag : all_flags(args.spec())) {
-    if (flag->name == "diff" || !args.has(flag->name)) continue;
-    throw_error(Code::BadInput,
-                fmt::format("--{}: --diff reads two plans and takes no other flag", flag->name),
-                "octet plan --diff BEFORE.json AFTER.json");
+    if (flag->name == "diff" || flag->name == "json" || !args.has(flag->name)) continue;
+    throw_error(
+        Code::BadInput,
+        fmt::format("--{}: --diff reads two plans and takes no other flag than --json", flag->name),
+        "octet plan --diff BEFORE.json AFTER.json");
   }
   const std::string before = *args.argument("model");
   const auto after = args.argument("other");
@@ -62,7 +63,8 @@ int run_diff(const ParsedArgs& args, const Console& console) {
   }
   const std::string first = read_text_file(before, kMaxPlanBytes);
   const std::string second = read_text_file(*after, kMaxPlanBytes);
-  console.out(plan_diff({before, first}, {*after, second}));
+  const PlanText a{before, first}, b{*after, second};
+  console.out(args.on("json") ? plan_diff_json(a, b) + "\n" : plan_diff(a, b));
   return 0;
 }
 

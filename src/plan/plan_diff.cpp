@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -159,130 +160,212 @@ PlanWords read_plan(const PlanText& file) {
   return plan;
 }
 
-std::string changed(std::string_view name, std::string_view before, std::string_view after) {
-  return fmt::format("    {:8} {} -> {}\n", name, before, after);
-}
-
-std::string head_lines(const PlanWords& a, const PlanWords& b) {
-  std::string out;
-  for (size_t i = 0; i < a.head.size(); ++i) {
-    const auto& [name, before] = a.head[i];
-    if (before != b.head[i].second)
-      out += fmt::format("{:13} {} -> {}\n", name, before, b.head[i].second);
-  }
-  return out;
-}
-
-std::string layer_changes(const LayerWords& a, const LayerWords& b) {
-  std::string out;
-  for (size_t i = 0; i < a.words.size(); ++i) {
-    if (a.words[i].second != b.words[i].second)
-      out += changed(a.words[i].first, a.words[i].second, b.words[i].second);
-  }
-  return out;
-}
+// One word that is another in the second plan.
+struct Change {
+  std::string name, before, after;
+  bool operator==(const Change&) const = default;
+};
 
 // Layers with the same change share it, by their pattern.
 struct ChangedLayers {
-  std::string pattern, change;
-  size_t count = 0;
+  std::string pattern;
+  std::vector<Change> changes;
+  std::string_view only;  // "first" or "second": the other plan lacks them
+  size_t count = 1;
 };
 
-void add_change(std::vector<ChangedLayers>& list, const std::string& pattern, std::string change) {
+struct ChangedBytes {
+  std::string_view name;
+  uint64_t before = 0, after = 0;
+};
+
+// Lines of one list that the other lacks.
+struct ChangedLines {
+  std::vector<std::string> removed, added;
+};
+
+struct Difference {
+  std::vector<Change> head;
+  size_t same_layers = 0;
+  std::vector<ChangedLayers> layers;
+  std::vector<Change> operations;
+  std::vector<ChangedBytes> bytes;
+  ChangedLines notes, failures;
+};
+
+// Of two lists with the same names.
+template <class Words>
+std::vector<Change> changed_words(const Words& a, const Words& b) {
+  std::vector<Change> changes;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].second != b[i].second)
+      changes.push_back({std::string(a[i].first), a[i].second, b[i].second});
+  }
+  return changes;
+}
+
+void add_change(std::vector<ChangedLayers>& list, ChangedLayers change) {
   const auto same = std::find_if(list.begin(), list.end(), [&](const ChangedLayers& c) {
-    return c.pattern == pattern && c.change == change;
+    return c.pattern == change.pattern && c.only == change.only && c.changes == change.changes;
   });
   if (same == list.end()) {
-    list.push_back({pattern, std::move(change), 1});
+    list.push_back(std::move(change));
   } else {
     ++same->count;
   }
 }
 
-std::string layer_lines(const PlanWords& a, const PlanWords& b) {
-  std::vector<ChangedLayers> list;
-  size_t same = 0;
+void compare_layers(const PlanWords& a, const PlanWords& b, Difference& out) {
   for (const std::string& module : a.modules) {
     const LayerWords& before = a.layers.at(module);
     const auto after = b.layers.find(module);
     if (after == b.layers.end()) {
-      add_change(list, before.pattern, "    only in the first plan\n");
-    } else if (std::string change = layer_changes(before, after->second); !change.empty()) {
-      add_change(list, before.pattern, std::move(change));
+      add_change(out.layers, {before.pattern, {}, "first"});
+    } else if (auto changes = changed_words(before.words, after->second.words); !changes.empty()) {
+      add_change(out.layers, {before.pattern, std::move(changes), {}});
     } else {
-      ++same;
+      ++out.same_layers;
     }
   }
   for (const std::string& module : b.modules) {
     if (!a.layers.contains(module))
-      add_change(list, b.layers.at(module).pattern, "    only in the second plan\n");
+      add_change(out.layers, {b.layers.at(module).pattern, {}, "second"});
   }
-  if (list.empty()) return "";
-  std::string out = fmt::format("linear layers ({} as before)\n", same);
-  for (const ChangedLayers& c : list)
-    out += fmt::format("  {}  x{}\n{}", c.pattern, c.count, c.change);
-  return out;
 }
 
-std::string operation_lines(const PlanWords& a, const PlanWords& b) {
-  std::string out;
+std::vector<Change> changed_operations(const PlanWords& a, const PlanWords& b) {
+  constexpr const char* kNone = "not needed";
   const auto kernel_in = [](const PlanWords& plan, const std::string& op) -> std::string {
     for (const auto& [name, kernel] : plan.operations) {
       if (name == op) return kernel;
     }
-    return "not needed";
+    return kNone;
   };
+  std::vector<Change> changes;
   for (const auto& [op, before] : a.operations) {
-    const std::string after = kernel_in(b, op);
-    if (before != after) out += fmt::format("  {:24} {} -> {}\n", op, before, after);
+    std::string after = kernel_in(b, op);
+    if (before != after) changes.push_back({op, before, std::move(after)});
   }
   for (const auto& [op, after] : b.operations) {
-    if (kernel_in(a, op) == "not needed")
-      out += fmt::format("  {:24} not needed -> {}\n", op, after);
+    if (kernel_in(a, op) == kNone) changes.push_back({op, kNone, after});
   }
-  return out.empty() ? "" : "operations\n" + out;
+  return changes;
 }
 
-std::string byte_lines(const PlanWords& a, const PlanWords& b) {
-  std::string out;
+ChangedLines changed_lines(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  const auto lacking = [](const std::vector<std::string>& from,
+                          const std::vector<std::string>& in) {
+    std::vector<std::string> lines;
+    std::copy_if(from.begin(), from.end(), std::back_inserter(lines), [&](const auto& line) {
+      return std::find(in.begin(), in.end(), line) == in.end();
+    });
+    return lines;
+  };
+  return {lacking(a, b), lacking(b, a)};
+}
+
+Difference difference(const PlanText& before, const PlanText& after) {
+  const PlanWords a = read_plan(before);
+  const PlanWords b = read_plan(after);
+  Difference out;
+  out.head = changed_words(a.head, b.head);
+  compare_layers(a, b, out);
+  out.operations = changed_operations(a, b);
   for (size_t i = 0; i < a.bytes.size(); ++i) {
-    const auto& [name, before] = a.bytes[i];
-    const uint64_t after = b.bytes[i].second;
-    if (before == after) continue;
-    out += fmt::format("  {:24} {} -> {} ({}{})\n", name, human_bytes(before), human_bytes(after),
-                       after > before ? '+' : '-',
-                       human_bytes(after > before ? after - before : before - after));
+    if (a.bytes[i].second != b.bytes[i].second)
+      out.bytes.push_back({a.bytes[i].first, a.bytes[i].second, b.bytes[i].second});
+  }
+  out.notes = changed_lines(a.notes, b.notes);
+  out.failures = changed_lines(a.failures, b.failures);
+  return out;
+}
+
+std::string layers_text(const Difference& diff) {
+  if (diff.layers.empty()) return "";
+  std::string out = fmt::format("linear layers ({} as before)\n", diff.same_layers);
+  for (const ChangedLayers& c : diff.layers) {
+    out += fmt::format("  {}  x{}\n", c.pattern, c.count);
+    if (!c.only.empty()) out += fmt::format("    only in the {} plan\n", c.only);
+    for (const Change& change : c.changes)
+      out += fmt::format("    {:8} {} -> {}\n", change.name, change.before, change.after);
+  }
+  return out;
+}
+
+std::string bytes_text(const Difference& diff) {
+  std::string out;
+  for (const ChangedBytes& c : diff.bytes) {
+    const bool more = c.after > c.before;
+    out += fmt::format("  {:24} {} -> {} ({}{})\n", c.name, human_bytes(c.before),
+                       human_bytes(c.after), more ? '+' : '-',
+                       human_bytes(more ? c.after - c.before : c.before - c.after));
   }
   return out.empty() ? "" : "bytes\n" + out;
 }
 
-// Lines of one list that the other lacks.
-std::string text_lines(std::string_view title, const std::vector<std::string>& a,
-                       const std::vector<std::string>& b) {
+std::string lines_text(std::string_view title, const ChangedLines& lines) {
   std::string out;
-  const auto lacking = [&](const std::vector<std::string>& from, const std::vector<std::string>& in,
-                           char sign) {
-    for (const std::string& line : from) {
-      if (std::find(in.begin(), in.end(), line) != in.end()) continue;
+  const auto add = [&](const std::vector<std::string>& list, char sign) {
+    for (const std::string& line : list) {
       const std::string first = line.substr(0, line.find('\n'));
       out += fmt::format("  {} {}{}\n", sign, printable(first),
                          first.size() < line.size() ? " ..." : "");
     }
   };
-  lacking(a, b, '-');
-  lacking(b, a, '+');
+  add(lines.removed, '-');
+  add(lines.added, '+');
   return out.empty() ? "" : fmt::format("{}\n{}", title, out);
+}
+
+Json changes_json(const std::vector<Change>& changes, const char* name) {
+  Json list = Json::array();
+  for (const Change& c : changes)
+    list.push_back({{name, c.name}, {"before", c.before}, {"after", c.after}});
+  return list;
+}
+
+Json layers_json(const std::vector<ChangedLayers>& layers) {
+  Json list = Json::array();
+  for (const ChangedLayers& c : layers) {
+    list.push_back({{"layers", c.pattern},
+                    {"count", c.count},
+                    {"only_in", c.only.empty() ? Json(nullptr) : Json(c.only)},
+                    {"changes", changes_json(c.changes, "field")}});
+  }
+  return list;
+}
+
+Json lines_json(const ChangedLines& lines) {
+  return {{"removed", lines.removed}, {"added", lines.added}};
 }
 
 }  // namespace
 
 std::string plan_diff(const PlanText& before, const PlanText& after) {
-  const PlanWords a = read_plan(before);
-  const PlanWords b = read_plan(after);
-  const std::string out = head_lines(a, b) + layer_lines(a, b) + operation_lines(a, b) +
-                          byte_lines(a, b) + text_lines("notes", a.notes, b.notes) +
-                          text_lines("failures", a.failures, b.failures);
+  const Difference diff = difference(before, after);
+  std::string out;
+  for (const Change& c : diff.head)
+    out += fmt::format("{:13} {} -> {}\n", c.name, c.before, c.after);
+  out += layers_text(diff);
+  if (!diff.operations.empty()) out += "operations\n";
+  for (const Change& c : diff.operations)
+    out += fmt::format("  {:24} {} -> {}\n", c.name, c.before, c.after);
+  out += bytes_text(diff) + lines_text("notes", diff.notes) + lines_text("failures", diff.failures);
   return out.empty() ? "the plans are the same\n" : out;
+}
+
+std::string plan_diff_json(const PlanText& before, const PlanText& after) {
+  const Difference diff = difference(before, after);
+  Json json{{"head", changes_json(diff.head, "field")},
+            {"linear_unchanged", diff.same_layers},
+            {"linear", layers_json(diff.layers)},
+            {"operations", changes_json(diff.operations, "op")},
+            {"bytes", Json::array()},
+            {"notes", lines_json(diff.notes)},
+            {"failures", lines_json(diff.failures)}};
+  for (const ChangedBytes& c : diff.bytes)
+    json["bytes"].push_back({{"field", c.name}, {"before", c.before}, {"after", c.after}});
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace octet

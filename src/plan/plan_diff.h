@@ -16,4 +16,7 @@ struct PlanText {
 // naming the file and the field of what is no plan.
 std::string plan_diff(const PlanText& before, const PlanText& after);
 
+// The same as one JSON object; docs/JSON.md names its fields.
+std::string plan_diff_json(const PlanText& before, const PlanText& after);
+
 }  // namespace octet

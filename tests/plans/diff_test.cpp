@@ -81,10 +81,33 @@ TEST_F(PlanDiff, RefusesWhatIsNoPlanNamingFileAndField) {
   EXPECT_THAT(refused(plan.dump()), HasSubstr("/linear: expected objects, got string"));
 }
 
+TEST_F(PlanDiff, TheJsonSaysWhatTheTextDoes) {
+  const auto changes = [](const std::string& a, const std::string& b) {
+    const Ran ran = run_octet({"plan", "--diff", a, b, "--json"});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return nlohmann::json::parse(ran.out);
+  };
+  const std::string gpu = plan("gpu.json", {"--device", "profiles/b580.json"});
+  const std::string cpu = plan("cpu.json", {"--device", "profiles/cpu-avx2.json"});
+  const nlohmann::json json = changes(gpu, cpu);
+  EXPECT_EQ(json["linear"][0]["layers"], "model.layers.*.self_attn.q_proj");
+  EXPECT_EQ(json["linear"][0]["count"], 2);
+  EXPECT_TRUE(json["linear"][0]["only_in"].is_null());
+  EXPECT_EQ(json["linear"][0]["changes"][0],
+            (nlohmann::json{{"field", "scheme"}, {"before", "w8a16"}, {"after", "w8a8"}}));
+  EXPECT_THAT(json["bytes"].dump(), HasSubstr("\"field\":\"device\""));
+  EXPECT_THAT(json["operations"].dump(), HasSubstr("not needed"));
+  EXPECT_FALSE(json["notes"]["removed"].empty());
+  const nlohmann::json same = changes(gpu, gpu);
+  for (const char* list : {"head", "linear", "operations", "bytes"})
+    EXPECT_TRUE(same[list].empty());
+  EXPECT_GT(same["linear_unchanged"], 0);
+}
+
 TEST_F(PlanDiff, TakesTwoFilesAndNothingElse) {
   const std::string a = plan("a.json", {});
   EXPECT_THAT(run_octet({"plan", "--diff", a}).err, HasSubstr("two files"));
-  EXPECT_THAT(run_octet({"plan", "--diff", a, a, "--json"}).err, HasSubstr("--json"));
+  EXPECT_THAT(run_octet({"plan", "--diff", a, a, "--timing"}).err, HasSubstr("--timing"));
   EXPECT_EQ(run_octet({"plan", kDynamic, a}).status, 2);
   EXPECT_EQ(run_octet({"plan", "--diff", a, "/no/such/plan.json"}).status, 2);
 }
