@@ -1,4 +1,5 @@
 // octet kernels: the catalogue.
+#include "base/error.h"
 #include "cli/command_list.h"
 #include "plan/kernel_list.h"
 
@@ -15,6 +16,10 @@ const CommandSpec kSpec{
 };
 
 int run(const ParsedArgs& args, const Console& console) {
+  if (args.on("markdown") && args.on("json")) {
+    throw_error(Code::BadInput, "--json and --markdown: octet kernels prints one of them",
+                "leave out one");
+  }
   const std::vector<KernelRow> rows = kernel_rows();
   if (args.on("markdown")) {
     console.out(kernels_markdown(rows));

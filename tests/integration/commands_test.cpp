@@ -94,6 +94,7 @@ TEST(Commands, MissingAndSurplusWordsAreExit2) {
   }
   EXPECT_EQ(run_octet({"probe", "surplus"}).status, 2);
   EXPECT_EQ(run_octet({"kernels", "--surplus"}).status, 2);
+  EXPECT_EQ(run_octet({"kernels", "--json", "--markdown"}).status, 2);
 }
 
 TEST(Commands, HelpShowsWhatAFlagChoosesFrom) {
