@@ -257,6 +257,9 @@ TEST_F(GgufImport, RefusesMissingAndAbsurdNumbers) {
   EXPECT_THAT(
       refusal([](TinyGguf& f) { f.set_number("llama.attention.layer_norm_rms_epsilon", 0); }),
       HasSubstr("llama.attention.layer_norm_rms_epsilon is 0, expected a number over 0"));
+  EXPECT_THAT(
+      refusal([](TinyGguf& f) { f.set_number("llama.attention.layer_norm_rms_epsilon", 1.8e19); }),
+      HasSubstr("expected a number below 1"));
   for (const float base : {0.0F, -1.0F, 1e-40F}) {
     EXPECT_THAT(refusal([&](TinyGguf& f) { f.set_number("llama.rope.freq_base", base); }),
                 HasSubstr("llama.rope.freq_base is "));

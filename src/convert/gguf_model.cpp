@@ -178,6 +178,10 @@ void read_dims(const GgufFile& file, GgufModel& model) {
     file.fail(fmt::format("heads of {} elements cannot be rotated in pairs", model.head_dim));
   }
   model.rms_epsilon = gguf_positive(file, key("attention.layer_norm_rms_epsilon"));
+  if (model.rms_epsilon >= 1) {
+    file.fail(fmt::format("{} is {}, expected a number below 1",
+                          key("attention.layer_norm_rms_epsilon"), model.rms_epsilon));
+  }
   const std::string base = key("rope.freq_base");
   model.rope_theta = file.has(base) ? gguf_positive(file, base) : 10000;
 }

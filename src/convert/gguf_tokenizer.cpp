@@ -399,6 +399,9 @@ GgufTokenizer read_gguf_tokenizer(const GgufFile& file, int64_t rows, int64_t co
   if (const auto bos = vocabulary.special("bos")) result.ids.emplace_back("bos_token_id", *bos);
   if (Json end = end_ids(vocabulary); !end.is_null()) {
     result.ids.emplace_back("eos_token_id", std::move(end));
+  } else {
+    result.notes.push_back(fmt::format(
+        "{} is absent: no token ends an answer, --max-tokens and --stop do", key("eos_token_id")));
   }
   if (const auto pad = vocabulary.special("padding")) result.ids.emplace_back("pad_token_id", *pad);
   return result;

@@ -59,6 +59,12 @@ TEST_F(GgufTokenizerTest, PutsSpecialTokensWhereTransformersLooks) {
   EXPECT_EQ(added[0]["content"], "<s>");
 }
 
+TEST_F(GgufTokenizerTest, AFileWithoutAnEndTokenGetsANote) {
+  base_.remove("tokenizer.ggml.eos_token_id");
+  EXPECT_THAT(read(base_).notes,
+              ::testing::Contains(HasSubstr("eos_token_id is absent: no token ends")));
+}
+
 TEST_F(GgufTokenizerTest, ListsSeveralEndsOfATurn) {
   EXPECT_THAT(read(base_).ids, ElementsAre(Pair("bos_token_id", 256), Pair("eos_token_id", 257)));
   base_.set_integer("tokenizer.ggml.eot_token_id", 256);

@@ -244,6 +244,16 @@ TEST(ReadConfig, APartOfAHeadThatCannotBeRotatedIsNamedWhereItWasRead) {
   EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("/head_dim: expected an even number"));
 }
 
+TEST(ReadConfig, AnEpsilonThatDrownsItsRowsIsRefused) {
+  json config = sound();
+  for (const double epsilon : {-1e-6, 0.0, 1.0, 1.8e19}) {
+    config["rms_norm_eps"] = epsilon;
+    EXPECT_THAT(refusal(config, Code::BadInput), HasSubstr("/rms_norm_eps")) << epsilon;
+  }
+  config["rms_norm_eps"] = 0.5;
+  EXPECT_EQ(read_config(config).rms_epsilon, 0.5);
+}
+
 TEST(ReadConfig, DefaultsAreThoseOfTheFamily) {
   json config = sound();
   config.erase("rms_norm_eps");

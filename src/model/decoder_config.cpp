@@ -94,6 +94,9 @@ ModelConfig read_decoder_config(const Json& config, const DecoderDefaults& defau
   d.max_position =
       optional_int(config, "max_position_embeddings", defaults.max_position, 1, int64_t{1} << 30);
   model.rms_epsilon = positive(config, "rms_norm_eps", defaults.rms_epsilon);
+  // Beside the mean square of a row, which is near 1 or above; published models have 1e-5 or 1e-6.
+  if (model.rms_epsilon >= 1)
+    bad_field("rms_norm_eps", "a number over 0 and below 1", find(config, "rms_norm_eps"));
   const Json* act = find(config, "hidden_act");
   if (act != nullptr && !act->is_string()) bad_field("hidden_act", "a name", act);
   const std::string word = act == nullptr ? "silu" : act->get<std::string>();
