@@ -146,4 +146,10 @@ PlanOptions plan_options(const ParsedArgs& args, QuarantineFile quarantine) {
   return options;
 }
 
+void say_quarantine_notes(const ModelPlan& plan, const Console& console) {
+  for (const std::string& note : plan.notes) {
+    if (note.starts_with("--quarantine ")) console.say(fmt::format("note: {}", note));
+  }
+}
+
 }  // namespace octet

@@ -1,5 +1,6 @@
 #pragma once
 // The flags that say how a model is planned; every command that runs a model has them.
+#include "cli/console.h"
 #include "cli/flags.h"
 #include "plan/model_plan.h"
 
@@ -20,5 +21,8 @@ enum class QuarantineFile : uint8_t { MustExist, MayBeNew };
 // The options of a plan. Throws BadInput naming the flag.
 PlanOptions plan_options(const ParsedArgs& args,
                          QuarantineFile quarantine = QuarantineFile::MustExist);
+
+// Says on the standard error what of --quarantine has no effect on the plan.
+void say_quarantine_notes(const ModelPlan& plan, const Console& console);
 
 }  // namespace octet

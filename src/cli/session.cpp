@@ -192,6 +192,7 @@ void Session::add_end_token() {
 }
 
 void Session::print_notes(const Console& console) const {
+  say_quarantine_notes(engine_->plan(), console);
   for (const std::string& note : defaults_.notes) console.say(fmt::format("note: {}", note));
 }
 

@@ -141,6 +141,7 @@ int run(const ParsedArgs& args, const Console& console) {
   const DeviceInfo info = device_of(args, true);
   const PlannedModel model = plan_model(model_path(args), info, open_device(args, info),
                                         plan_options(args, QuarantineFile::MayBeNew));
+  say_quarantine_notes(model.prepared.plan, console);
   VerifyOptions options;
   options.all = args.on("all");
   options.seed = args.unsigned_integer("seed").value_or(1);

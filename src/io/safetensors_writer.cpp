@@ -64,6 +64,13 @@ struct SafetensorsWriter::Impl {
   }
 
   [[noreturn]] void fail(int error) const {
+    if (error == EFAULT) {  // the system read them for us: no SIGBUS
+      throw_error(Code::Environment,
+                  fmt::format("cannot write {}: the file that its values come from became shorter, "
+                              "or its disk failed",
+                              path.string()),
+                  "try again when nothing writes to the file");
+    }
     throw_error(Code::Environment,
                 fmt::format("cannot write {}: {} ({} bytes needed)", path.string(),
                             std::strerror(error), file_bytes),

@@ -123,6 +123,17 @@ TEST_F(Verify, ValuesThatFloat32CannotMultiplyAreDamageAndNoFaultOfAKernel) {
   }
 }
 
+TEST_F(Verify, EntriesOfKernelsThatThisProgramLacksAreNoted) {
+  write_small_model(model());
+  write_bytes(list(), R"({"octet_quarantine": 1, "entries": [{"device": "cpu", "device_name": "x",
+      "kernel": "cpu.norm.gone", "problem": {"input": "b"}, "reason": "r", "octet": "0"}]})");
+  for (const Words& words : {Words{"verify", model(), "--quarantine", list()},
+                             Words{"run", model(), "-p", "hi", "--quarantine", list()}}) {
+    EXPECT_THAT(runs(words, 0).err,
+                AllOf(HasSubstr("octet: note: --quarantine"), HasSubstr("\"cpu.norm.gone\"")));
+  }
+}
+
 TEST_F(Verify, TheJsonSaysWhatWasRunAndHowNearItCame) {
   write_small_model(model());
   const json result = json::parse(runs({"verify", model(), "--json"}, 0).out);
