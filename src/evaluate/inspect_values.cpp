@@ -128,7 +128,7 @@ void check_small_input_scale(const StoredTensor& tensor, Findings& out) {
   if (!leaf_of(tensor.name).starts_with("input") || !is_plain_float(tensor.dtype)) return;
   const std::vector<float> values = values_of(tensor);
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] <= 0 || values[i] >= kSmallestPlausible) continue;
+    if (!(values[i] > 0 && values[i] < kSmallestPlausible)) continue;
     out.add("scale-too-small", std::string(tensor.name), "at least 2^-40",
             fmt::format("{:.9g} at {}", values[i],
                         element_place(tensor.shape, static_cast<int64_t>(i))),

@@ -174,6 +174,8 @@ TEST_F(InspectTest, StaticInputScalesFarFromAnyInput) {
   };
   EXPECT_THAT(with_input_scale(1e30F), ElementsAre("scale-too-large " + name));
   EXPECT_THAT(with_input_scale(1e-36F), ElementsAre("scale-too-small " + name));
+  EXPECT_THAT(with_input_scale(std::numeric_limits<float>::quiet_NaN()),
+              ElementsAre("scale-not-finite " + name));
   EXPECT_THAT(with_input_scale(0x1p-40F), IsEmpty());
   EXPECT_THAT(with_input_scale(0x1p40F), IsEmpty());
 }

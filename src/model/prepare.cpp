@@ -12,7 +12,7 @@ auto naming(const Checkpoint& checkpoint, const Step& step) {
     return step();
   } catch (const Error& error) {
     const std::string dir = checkpoint.dir().string();
-    if (error.message().find(dir) != std::string::npos) throw;
+    if (error.message().starts_with(dir)) throw;
     throw error.with(dir);
   }
 }
