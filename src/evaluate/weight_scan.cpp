@@ -211,7 +211,7 @@ std::vector<DamagedTensor> damaged_tensors(const Checkpoint& checkpoint, ThreadP
   for (const TensorEntry& entry : checkpoint.tensors()) {
     const ConstTensorView view = checkpoint.view(entry);
     if (view.data != nullptr) {
-      if (auto found = damage_of(entry, view.data, pool)) damaged.push_back(std::move(*found));
+      if (auto found = damage_of(entry, view.data, pool)) damaged.push_back(*found);
     }
     done += entry.bytes;
     if (progress) progress(done);
