@@ -4,8 +4,10 @@
 set -euo pipefail
 [ $# -eq 1 ] && [ -d "$1" ] || { echo "usage: tools/data_races.sh BUILD_FOLDER" >&2; exit 2; }
 build=$(realpath "$1")/tests/opencl
-[ -e "$build/oclgrind/libOpenCL.so.1" ] ||
-  { echo "data_races: Oclgrind was missing when $1 was configured: apt-get install oclgrind" >&2; exit 4; }
+[ -e "$build/oclgrind/libOpenCL.so" ] ||
+  { echo "data_races: Oclgrind was missing when $1 was configured: apt-get install oclgrind, then cmake --preset release" >&2; exit 4; }
+[ -e "$build/oclgrind/libOpenCL.so.1" ] && [ -x "$build/small_forwards" ] ||
+  { echo "data_races: build the targets small_forwards and oclgrind_loader first" >&2; exit 4; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

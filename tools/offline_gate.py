@@ -199,7 +199,12 @@ def table(results):
 def read_programs(dump):
     """The programs that dump_programs writes."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([dump, folder], check=True)
+        try:
+            subprocess.run([dump, folder], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise SystemExit(f"offline_gate: {dump} does not run: {error}; build the target dump_programs")
+        if not os.path.exists(os.path.join(folder, "programs.json")):
+            raise SystemExit(f"offline_gate: {dump} is not dump_programs: it wrote no programs.json")
         with open(os.path.join(folder, "programs.json"), encoding="utf-8") as file:
             programs = json.load(file)
         for program in programs:

@@ -5,6 +5,10 @@ set -euo pipefail
 [ $# -eq 1 ] && [ -d "$1" ] || { echo "usage: tools/opencl_tests.sh BUILD_FOLDER" >&2; exit 2; }
 build=$(realpath "$1")
 cd "$(dirname "$0")/.."
+for program in conformance_opencl_test conformance_opencl_narrow_test opencl_device_test opencl_model_test; do
+  [ -x "$build/tests/opencl/$program" ] ||
+    { echo "opencl_tests: $build/tests/opencl/$program is missing: build the target $program first" >&2; exit 4; }
+done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/printable.h"
 #include "device/opencl.h"
 
 namespace octet {
@@ -63,6 +68,32 @@ std::optional<int> opencl_index(std::string_view word) {
               "`octet probe` lists the OpenCL devices with their numbers");
 }
 
+// Says on the terminal, once, that compiled programs cannot be kept: drivers keep their own beside
+// ours, and some end the process when they cannot.
+void warn_about_cache() {
+  static bool done = false;
+  if (std::exchange(done, true)) return;
+  constexpr uintmax_t kLeast = uintmax_t{16} << 20;
+  std::filesystem::path folder = program_cache();
+  std::error_code error;
+  while (folder.has_relative_path() && !std::filesystem::exists(folder, error))
+    folder = folder.parent_path();
+  std::string problem;
+  if (folder.empty()) {
+    problem = "there is no folder for them: HOME and XDG_CACHE_HOME are not set";
+  } else if (access(folder.c_str(), W_OK) != 0) {
+    problem = fmt::format("{} cannot be written", folder.string());
+  } else if (const auto space = std::filesystem::space(folder, error);
+             !error && space.available < kLeast) {
+    problem = fmt::format("{} has {} bytes left", folder.string(), space.available);
+  }
+  if (problem.empty()) return;
+  fmt::print(stderr,
+             "octet: note: OpenCL programs are not kept, and drivers that keep their own may fail: "
+             "{}; XDG_CACHE_HOME names another folder\n",
+             printable_name(problem));
+}
+
 std::string device_word(const ParsedArgs& args) {
   return args.text("device").value_or("cpu");
 }
@@ -82,7 +113,10 @@ Flag device_flag(std::string_view group) {
 
 DeviceInfo device_named(const std::string& word, bool must_run) {
   if (word == "cpu") return probe_cpu();
-  if (const auto index = opencl_index(word)) return probe_opencl(*index, program_cache());
+  if (const auto index = opencl_index(word)) {
+    warn_about_cache();
+    return probe_opencl(*index, program_cache());
+  }
   DeviceInfo device = read_profile(word);
   if (must_run) {
     throw_error(Code::CannotRun,
@@ -95,6 +129,11 @@ DeviceInfo device_named(const std::string& word, bool must_run) {
 DeviceInfo device_of(const ParsedArgs& args, bool must_run, MaxIsa max_isa) {
   DeviceInfo device = device_named(device_word(args), must_run);
   const auto isa = args.text("max-isa");
+  if (isa && device.kind != DeviceKind::Cpu) {
+    throw_error(Code::BadInput,
+                fmt::format("--max-isa {}: \"{}\" is no CPU", *isa, printable_name(device.name)),
+                "leave it out; --disable NAME keeps kernels out on any device");
+  }
   if (isa && max_isa == MaxIsa::Applied) device.features = mask_isa(device.features, *isa);
   const auto threads = args.integer("threads");
   if (threads && device.kind == DeviceKind::Cpu) device.threads = static_cast<int>(*threads);

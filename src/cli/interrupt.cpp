@@ -23,6 +23,9 @@ int depth = 0;  // scopes that live
 int wake_read = -1;
 int wake_write = -1;
 
+// Whether a second Ctrl-C ends the process.
+std::atomic<bool> insists{false};
+
 void note_interrupt(int signal) {
   const int error = errno;
   if (signal != SIGINT) end_flag.store(true, std::memory_order_relaxed);
@@ -30,6 +33,14 @@ void note_interrupt(int signal) {
   // A full pipe is readable already, so a failed write changes nothing.
   [[maybe_unused]] const ssize_t written = write(wake_write, "", 1);
   errno = error;
+}
+
+void handle_signal(int signal) {
+  if (signal == SIGINT && interrupt_flag.load(std::memory_order_relaxed) &&
+      insists.load(std::memory_order_relaxed)) {
+    _exit(exit_status(Code::Interrupted));
+  }
+  note_interrupt(signal);
 }
 
 void make_pipe() {
@@ -69,11 +80,13 @@ void InterruptScope::clear() {
   if (ended()) note_interrupt(SIGINT);
 }
 
-InterruptScope::InterruptScope(Signals signals) : before_flag_(interrupted()) {
+InterruptScope::InterruptScope(Signals signals)
+    : before_flag_(interrupted()), before_insists_(insists) {
   make_pipe();
   clear();
   ++depth;
   handle(handlers_[0], SIGINT);
+  insists = signals == Signals::AnyEnd;
   if (signals == Signals::CtrlC) return;
   handle(handlers_[1], SIGTERM);
   handle(handlers_[2], SIGHUP);
@@ -81,7 +94,7 @@ InterruptScope::InterruptScope(Signals signals) : before_flag_(interrupted()) {
 
 void InterruptScope::handle(Handler& handler, int signal) {
   struct sigaction action = {};
-  action.sa_handler = note_interrupt;
+  action.sa_handler = handle_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = 0;  // no SA_RESTART: a read that waits for input must return
   if (sigaction(signal, nullptr, &handler.before) == 0) {
@@ -106,6 +119,7 @@ void InterruptScope::restore() noexcept {
 
 InterruptScope::~InterruptScope() {
   restore();
+  insists = before_insists_;
   if (--depth == 0) end_flag.store(false, std::memory_order_relaxed);
   clear();
   if (before_flag_) note_interrupt(SIGINT);

@@ -13,7 +13,8 @@ namespace octet {
 // a new one begins without an interrupt, and the outer one does not see the inner one's.
 // AnyEnd does the same with SIGTERM and SIGHUP, which ask the program to end: that stays asked, and
 // interrupted() true, until the outermost scope is gone. Where the process was started to ignore
-// one of these two (nohup), it still does.
+// one of these two (nohup), it still does. A second Ctrl-C that comes before the first was answered
+// ends the process at once: a step of a large model, or a driver's compiler, may take seconds.
 // Thread: make and destroy scopes on one thread; ask from any.
 class InterruptScope {
  public:
@@ -52,7 +53,7 @@ class InterruptScope {
   void restore() noexcept;
 
   std::array<Handler, 3> handlers_;
-  bool before_flag_;
+  bool before_flag_, before_insists_;
 };
 
 }  // namespace octet

@@ -30,6 +30,23 @@ TEST(Interrupt, SetsTheFlagInsteadOfEndingTheProcess) {
   EXPECT_TRUE(InterruptScope::interrupted());
 }
 
+TEST(Interrupt, ASecondCtrlCDoesNotWaitWhereCommandsCompute) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const InterruptScope scope(InterruptScope::Signals::AnyEnd);
+        std::raise(SIGINT);
+        std::raise(SIGINT);
+      },
+      ::testing::ExitedWithCode(130), "");
+  // In a chat the outer scope is such a one, that of an answer is not.
+  const InterruptScope outer(InterruptScope::Signals::AnyEnd);
+  const InterruptScope answer;
+  std::raise(SIGINT);
+  std::raise(SIGINT);
+  EXPECT_TRUE(InterruptScope::interrupted());
+}
+
 TEST(Interrupt, GivesTheFormerHandlerBack) {
   struct sigaction mine = {};
   struct sigaction before = {};

@@ -45,8 +45,10 @@ std::string describe_opencl_devices() {
                           error.message());
     }
   }
-  return text.empty() ? "opencl    no device found: no OpenCL loader or no driver is installed\n"
-                      : text;
+  if (!text.empty()) return text;
+  const std::string problem = opencl_loader_problem();
+  return fmt::format("opencl    no device found: {}\n",
+                     problem.empty() ? "no driver is installed, or none that works" : problem);
 }
 
 int run(const ParsedArgs& args, const Console& console) {

@@ -194,8 +194,10 @@ std::string devices_seen() {
                         entry.name, entry.platform, entry.problem.empty() ? "" : "; it ",
                         entry.problem);
   }
-  return seen.empty() ? "no OpenCL device was found: is a driver installed?"
-                      : "devices seen: " + seen;
+  return seen.empty()
+             ? "no OpenCL device was found: is a driver installed, and can it write its cache "
+               "($XDG_CACHE_HOME, else ~/.cache)?"
+             : "devices seen: " + seen;
 }
 
 Opened open_device(int index, const std::filesystem::path& cache, const OpenClClaims& claims) {

@@ -104,6 +104,9 @@ struct OpenClEntry {
 // Every OpenCL device of this system in the order of its platforms; none without an OpenCL loader.
 std::vector<OpenClEntry> list_opencl_devices();
 
+// Why the OpenCL loader cannot be used; empty: it can.
+std::string opencl_loader_problem();
+
 // What device N can do: found out by compiling and running small programs, since drivers do not
 // list all that they have. `cache` is a folder for compiled programs; empty: nothing is kept.
 // Throws CannotRun naming the devices seen when there is no such device, or it cannot be used.

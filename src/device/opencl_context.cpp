@@ -156,8 +156,9 @@ cl_program OpenClContext::from_source(const ClProgram& source, std::string_view 
       fmt::format("the OpenCL program \"{}\" does not compile on \"{}\" (options {}): {}\n{}",
                   source.name, printable_name(device_text(handle_.device, CL_DEVICE_NAME)), options,
                   opencl_error(status), log),
-      "a newer driver may help; --disable NAME keeps the kernels of a program out (`octet "
-      "plan --explain` names them), --device cpu does without");
+      "a newer driver may help; drivers also fail when they cannot write their own cache "
+      "($XDG_CACHE_HOME, else ~/.cache); --disable NAME keeps the kernels of a program out (`octet "
+      "plan` names them), --device cpu does without");
 }
 
 std::string OpenClContext::key(std::string_view name) const {

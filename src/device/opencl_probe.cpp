@@ -184,6 +184,15 @@ std::vector<OpenClEntry> list_opencl_devices() {
   return entries;
 }
 
+std::string opencl_loader_problem() {
+  try {
+    static_cast<void>(opencl_api());
+    return {};
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
+
 DeviceInfo describe_opencl(Device& device, const OpenClContext& context) {
   cl_device_id id = context.device();
   DeviceInfo info;

@@ -93,14 +93,14 @@ DeviceInfo device_info_from_json(std::string_view text, std::string_view source)
   Json json;
   try {
     json = Json::parse(text);
-  } catch (const Json::out_of_range& error) {  // a number that no double holds
-    throw_error(Code::BadInput, fmt::format("{}: {}", source, error.what()),
+  } catch (const Json::out_of_range&) {  // a number that no double holds
+    throw_error(Code::BadInput, fmt::format("{}: a number in it is too large", source),
                 "`octet probe --json` writes a profile");
   } catch (const Json::parse_error& error) {
-    throw_error(Code::BadInput,
-                fmt::format("{}: a device profile is JSON; byte {} does not fit: {}", source,
-                            error.byte, error.what()),
-                "make one with: octet probe --json > PROFILE.json");
+    throw_error(
+        Code::BadInput,
+        fmt::format("{}: a device profile is JSON; byte {} does not fit", source, error.byte),
+        "make one with: octet probe --json > PROFILE.json");
   }
   if (!json.is_object()) fail({source, ""}, "an object", json);
   for (const auto& [key, value] : json.items()) {

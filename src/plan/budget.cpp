@@ -10,11 +10,16 @@
 namespace octet {
 namespace {
 
+// Whether the kernel of a layer lays its codes out anew.
+bool is_repacked(const PlannedLayers& group) {
+  const LinearKernel* kernel = group.resolution.kernel();
+  return kernel != nullptr && kernel->code_bytes != nullptr;
+}
+
 // Bytes of the codes of one layer as its kernel keeps them.
 uint64_t code_bytes(const PlannedLayers& group) {
-  const LinearKernel* kernel = group.resolution.kernel();
-  if (kernel != nullptr && kernel->code_bytes != nullptr)
-    return kernel->code_bytes(group.shape.n, group.shape.k);
+  if (is_repacked(group))
+    return group.resolution.kernel()->code_bytes(group.shape.n, group.shape.k);
   return static_cast<uint64_t>(group.shape.n * group.shape.k * bytes_of(group.quant.weight.dtype));
 }
 
@@ -23,7 +28,7 @@ uint64_t weight_bytes(const ModelPlan& plan, uint64_t& copied) {
   uint64_t bytes = plan.request.embedding_bytes / ranks + plan.request.other_bytes;
   for (const PlannedLayers& group : plan.layers) {
     const uint64_t count = group.members.size();
-    bytes += count * code_bytes(group);
+    (is_repacked(group) ? copied : bytes) += count * code_bytes(group);
     copied += count * in_place_bytes(group.quant.weight, group.shape.n, group.shape.k, group.bias);
   }
   return bytes + copied;

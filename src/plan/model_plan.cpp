@@ -49,10 +49,11 @@ std::string joined(const std::vector<Refusal>& refusals) {
 std::string reasons(const Resolution& resolution) {
   std::string text;
   for (const LinearAttempt& attempt : resolution.attempts) {
+    if (is_of_another_device(attempt.refusals)) continue;
     text += fmt::format("\n  - {:5} {}  {}", name(attempt.kernel->scheme), attempt.kernel->name,
                         joined(attempt.refusals));
   }
-  return text.empty() ? "\n  (no kernel of any kind is linked)" : text;
+  return text.empty() ? "\n  - every linear kernel is of another device" : text;
 }
 
 // What the user can change when no kernel is left: of the flags that keep kernels out, those given.
@@ -127,6 +128,21 @@ void note_cut_inputs(ModelPlan& plan) {
       plan.options.ranks, fmt::join(cut, ", ")));
 }
 
+// What the plan says when no kernel is of the device's kind: one line instead of one per layer and
+// operation.
+std::optional<std::string> without_kernels(const DeviceInfo& device) {
+  std::vector<std::string_view> kinds;
+  for (const LinearKernel* kernel : kernels<LinearKernel>()) {
+    if (kernel->device == device.kind) return std::nullopt;
+    const std::string_view kind = name(kernel->device);
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  if (kinds.empty()) return std::nullopt;  // a program of tests
+  std::sort(kinds.begin(), kinds.end());
+  return fmt::format("\"{}\" ({}): this program has no kernels for {}\n  try: a device of {}",
+                     device.name, name(device.kind), name(device.kind), fmt::join(kinds, " or "));
+}
+
 void judge_layers(ModelPlan& plan) {
   for (const PlannedLayers& group : plan.layers) {
     if (!group.resolution.chosen) {
@@ -185,6 +201,7 @@ void choose(Selection<Kernel<Op>>& selection, const typename Op::Problem& proble
   std::string text = fmt::format("cannot plan {} on \"{}\" ({})", Op::kName, plan.device.name,
                                  name(plan.device.kind));
   for (const auto& attempt : selection.attempts) {
+    if (is_of_another_device(attempt.refusals)) continue;
     text += fmt::format("\n  - {}  {}", attempt.kernel->name, joined(attempt.refusals));
   }
   plan.failures.push_back(std::move(text) + try_line(plan.options));
@@ -257,9 +274,14 @@ ModelPlan make_plan(PlanRequest request, const DeviceInfo& device, PlanOptions o
   plan.kv = plan.request.kv;
   plan.kv.kv_heads = plan.dims.kv_heads;
   for (const std::string& layer : plan.request.unsupported) plan.failures.push_back(layer);
+  const size_t failures = plan.failures.size();
   resolve_layers(plan);
   judge_layers(plan);
   choose_ops(plan);
+  if (auto failure = without_kernels(device)) {
+    plan.failures.resize(failures);
+    plan.failures.push_back(*std::move(failure));
+  }
   make_budget(plan);
   return plan;
 }

@@ -16,7 +16,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 namespace fs = std::filesystem;
 

@@ -76,6 +76,27 @@ size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
+TEST(PlanCommand, ADeviceWithoutKernelsIsOneLine) {
+  const Ran ran = plan({kDynamic, "--device", "profiles/h200.json"}, 3);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("has no kernels for cuda"), HasSubstr("cpu or opencl")));
+  EXPECT_LE(std::count(ran.err.begin(), ran.err.end(), '\n'), 4) << ran.err;
+}
+
+TEST(PlanCommand, WeightsInAnotherLayoutAreCounted) {
+  const auto bytes = [](const char* device) {
+    return plan_json({kDynamic, "--device", device})["bytes"];
+  };
+  const json cpu = bytes("profiles/cpu-avx2.json"), gpu = bytes("profiles/b580.json");
+  // The codes are larger than the scales beside them, and are copied into panels there.
+  EXPECT_LT(cpu["copied"].get<int64_t>(), cpu["weights"].get<int64_t>() / 4);
+  EXPECT_GT(gpu["copied"].get<int64_t>(), 4 * cpu["copied"].get<int64_t>());
+}
+
+TEST(PlanCommand, InstructionSetsAreThoseOfCpus) {
+  const Ran ran = plan({kDynamic, "--device", "profiles/b580.json", "--max-isa", "avx2"}, 2);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("--max-isa avx2"), HasSubstr("is no CPU")));
+}
+
 TEST(PlanCommand, LayersWithTheSameDecisionShareIt) {
   const std::string out = plan({kDynamic}).out;
   EXPECT_EQ(count_of(out, "- weights are fp8\n"), 1U) << out;      // seven layers of the decoder
