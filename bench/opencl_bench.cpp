@@ -23,6 +23,7 @@ namespace {
 struct Options {
   std::string kernel = "f8";  // part of the names to run
   std::string cpu = "";       // part of the name of the CPU kernel; empty: the preferred one
+  std::string beside = "";    // NAME:WEIGHTS, an OpenCL kernel to compare with instead
   std::string weights = "row,block128";
   std::string tokens = "1";
   int64_t n = 4096, k = 4096;
@@ -141,17 +142,36 @@ const LinearKernel* cpu_kernel(const LinearKernel& like, const ScaleTile& tile,
   return best;
 }
 
+// What a kernel is compared with.
+struct Beside {
+  const LinearKernel* kernel = nullptr;
+  ScaleTile tile;
+  Device* device = nullptr;
+};
+
+Beside beside_of(const LinearKernel& kernel, const ScaleTile& tile, const Options& options,
+                 Device& device, Device& cpu) {
+  if (options.beside.empty()) return {cpu_kernel(kernel, tile, options, cpu.info()), tile, &cpu};
+  const size_t colon = options.beside.find(':');
+  for (const LinearKernel* other : kernels<LinearKernel>()) {
+    if (other->name == options.beside.substr(0, colon))
+      return {other, tile_of(options.beside.substr(colon + 1)), &device};
+  }
+  throw_error(Code::BadInput, fmt::format("--beside {}", options.beside), "NAME:WEIGHTS");
+}
+
 void measure(const LinearKernel& kernel, const std::string& weights, int64_t m,
              const Options& options, Device& device, Device& cpu) {
   const ScaleTile tile = tile_of(weights);
   const LinearProblem problem = problem_of(kernel, tile, options.n, options.k);
   if (!refusals(kernel, problem, device.info()).empty()) return;
-  const LinearKernel* beside = cpu_kernel(kernel, tile, options, cpu.info());
-  if (beside == nullptr) return;
+  const Beside beside = beside_of(kernel, tile, options, device, cpu);
+  if (beside.kernel == nullptr) return;
   const int64_t layer = options.n * options.k;
   const int64_t count = std::max<int64_t>(1, (options.mib << 20) / layer);
   Layers subject(kernel, problem, m, count, device);
-  Layers other(*beside, problem_of(*beside, tile, options.n, options.k), m, count, cpu);
+  Layers other(*beside.kernel, problem_of(*beside.kernel, beside.tile, options.n, options.k), m,
+               count, *beside.device);
   Samples mine, theirs;
   subject.pass();  // the first pass compiles
   other.pass();
@@ -165,7 +185,7 @@ void measure(const LinearKernel& kernel, const std::string& weights, int64_t m,
              device.info().name);
   const auto line = [&](const char* what, double a, double b) {
     fmt::print("  {:6} {:7.2f} GB/s {:7.1f} GFLOP/s = {:.2f} of {} ({:.2f} GB/s)\n", what,
-               bytes / a * 1e-9, flop / a * 1e-9, b / a, beside->name, bytes / b * 1e-9);
+               bytes / a * 1e-9, flop / a * 1e-9, b / a, beside.kernel->name, bytes / b * 1e-9);
   };
   line("best", mine.best(), theirs.best());
   line("median", mine.median(), theirs.median());
@@ -180,6 +200,8 @@ Options parse(int argc, char** argv) {
       o.kernel = value;
     } else if (flag == "--cpu") {
       o.cpu = value;
+    } else if (flag == "--beside") {
+      o.beside = value;
     } else if (flag == "--weights") {
       o.weights = value;
     } else if (flag == "--m") {
@@ -196,7 +218,7 @@ Options parse(int argc, char** argv) {
       o.mib = std::stoll(value);
     } else {
       throw_error(Code::BadInput, fmt::format("unknown flag \"{}\"", flag),
-                  "--kernel --cpu --weights --m --n --k --device --rounds --mib");
+                  "--kernel --cpu --beside --weights --m --n --k --device --rounds --mib");
     }
   }
   return o;

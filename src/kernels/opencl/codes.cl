@@ -5,12 +5,28 @@
 // Where the scales of a panel's columns (from n on, one a lane) lie: offsets of their rows in a grid
 // of `cols` columns; `tile` 0: one row of scales for all. Found once, since it takes divisions.
 #ifdef LV_SINGLE
-typedef size_t ScaleRows;
+#ifdef OCTET_DPAS
+#define LV_LANES OCTET_DPAS
+#else
+#define LV_LANES 16
+#endif
+typedef struct {
+  uint of;     // this lane's
+  uint first;  // of the first column
+  bool same;   // for all columns
+} ScaleRows;
 inline ScaleRows scale_rows(int cols, int n, int size, int tile, int first) {
-  return tile == 0 ? 0 : (size_t)((min(n + LV_LANE, size - 1) + first) / tile) * cols;
+  ScaleRows rows = {0, 0, true};
+  if (tile == 0) return rows;
+  const int last = min(n + LV_LANES, size) - 1;
+  rows.of = (uint)((min(n + LV_LANE, last) + first) / tile) * cols;
+  rows.first = (uint)((n + first) / tile) * cols;
+  rows.same = rows.first == (uint)((last + first) / tile) * cols;
+  return rows;
 }
 inline LvF scales_at(__global const float* scales, ScaleRows rows, int col) {
-  return scales[rows + col];
+  if (rows.same) return scales[rows.first + col];
+  return scales[rows.of + col];
 }
 #else
 typedef struct {

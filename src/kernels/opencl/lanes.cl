@@ -29,7 +29,7 @@ typedef uint LvU;
 #ifdef OCTET_SUBGROUP
 #pragma OPENCL EXTENSION cl_intel_subgroups : enable
 #define LV_KERNEL __attribute__((intel_reqd_sub_group_size(16)))
-#define LV_PANEL ((int)get_global_id(0) / 16)
+#define LV_PANEL ((int)get_group_id(0))
 #define LV_LANE ((int)get_sub_group_local_id())
 typedef int LvShared;
 #define LV_SHARED(name) const LvShared name = 0

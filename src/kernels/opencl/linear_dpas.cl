@@ -145,7 +145,7 @@ __attribute__((intel_reqd_sub_group_size(COLUMNS))) __kernel void linear(
     __global const XElement* x, __global const float* x_scales, __global float* y, int n_size,
     int k_size, int m_size, int x_stride, int x_group, int x_first, int x_scale_stride, int y_stride,
     int scale_cols, int tile_rows, int first_row, int tile_cols, int first_col) {
-  const int panel = (int)get_global_id(0) / COLUMNS;
+  const int panel = LV_PANEL;
   const int n = panel * COLUMNS;
   const int m = (int)get_global_id(1) * ROWS;
   if (n >= n_size) return;
