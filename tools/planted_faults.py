@@ -106,7 +106,7 @@ FAULTS = [
           "  const int i = k + LV_LANE;\n", "  const int i = k + LV_LANE + 1;\n",
           ("opencl:*Linear*dpas16*",)),
     Fault("opencl-scale-of-the-wrong-block", "src/kernels/opencl/codes.cl",
-          "(min(n + LV_LANE, size - 1) + first) / tile", "(min(n + LV_LANE, size - 1) + first + 1) / tile",
+          "rows.first = (uint)((n + first) / tile) * cols;", "rows.first = (uint)((n + LV_LANES - 1 + first) / tile) * cols;",
           ("opencl:*Linear*",)),
     Fault("opencl-scale-of-the-wrong-column", "src/kernels/opencl/linear_f8.cl",
           "min(k_size, (col + 1) * tile_cols - first_col)", "min(k_size, (col + 1) * tile_cols)",
