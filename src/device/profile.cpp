@@ -8,6 +8,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "device/info.h"
@@ -48,20 +50,30 @@ DeviceKind kind_of(const Json& value, const Place& place) {
   fail(place, "\"cpu\", \"opencl\" or \"cuda\"", value);
 }
 
-Features features_of(const Json& value, const Place& place) {
+// The kind of device that has a feature.
+DeviceKind kind_with(Feature feature) {
+  const std::string_view word = name(feature);
+  if (word.starts_with("cl_")) return DeviceKind::OpenCl;
+  return word.starts_with("sm") ? DeviceKind::Cuda : DeviceKind::Cpu;
+}
+
+Features features_of(const Json& value, DeviceKind kind, const Place& place) {
   if (!value.is_array()) fail(place, "a list of feature names", value);
   Features features;
   for (const Json& item : value) {
+    Features all;
     bool known = false;
-    for (int i = 0; item.is_string() && i < kFeatureCount; ++i) {
-      if (name(static_cast<Feature>(i)) != item.get<std::string>()) continue;
-      features.insert(static_cast<Feature>(i));
+    for (int i = 0; i < kFeatureCount; ++i) {
+      const auto feature = static_cast<Feature>(i);
+      if (kind_with(feature) != kind) continue;
+      all.insert(feature);
+      if (!item.is_string() || name(feature) != item.get<std::string>()) continue;
+      features.insert(feature);
       known = true;
     }
-    if (known) continue;
-    Features all;
-    for (int i = 0; i < kFeatureCount; ++i) all.insert(static_cast<Feature>(i));
-    fail(place, fmt::format("features among {{{}}}", to_string(all)), item);
+    if (!known) {
+      fail(place, fmt::format("features of {} among {{{}}}", name(kind), to_string(all)), item);
+    }
   }
   return features;
 }
@@ -91,8 +103,13 @@ std::string to_json(const DeviceInfo& info) {
 
 DeviceInfo device_info_from_json(std::string_view text, std::string_view source) {
   Json json;
+  std::vector<std::string> keys;
+  const auto watch = [&](int depth, Json::parse_event_t event, const Json& value) {
+    if (depth == 1 && event == Json::parse_event_t::key) keys.push_back(value.get<std::string>());
+    return true;
+  };
   try {
-    json = Json::parse(text);
+    json = Json::parse(text, watch);
   } catch (const Json::out_of_range&) {  // a number that no double holds
     throw_error(Code::BadInput, fmt::format("{}: a number in it is too large", source),
                 "`octet probe --json` writes a profile");
@@ -103,6 +120,10 @@ DeviceInfo device_info_from_json(std::string_view text, std::string_view source)
         "make one with: octet probe --json > PROFILE.json");
   }
   if (!json.is_object()) fail({source, ""}, "an object", json);
+  for (const std::string& key : keys) {
+    if (std::count(keys.begin(), keys.end(), key) == 1) continue;
+    throw_error(Code::BadInput, fmt::format("{}: /{}: this field is there twice", source, key));
+  }
   for (const auto& [key, value] : json.items()) {
     if (std::find(kFields.begin(), kFields.end(), key) != kFields.end()) continue;
     throw_error(Code::BadInput, fmt::format("{}: /{}: a device profile has no such field; it has "
@@ -120,9 +141,10 @@ DeviceInfo device_info_from_json(std::string_view text, std::string_view source)
   DeviceInfo info;
   info.kind = kind_of(field("kind"), {source, "kind"});
   const Json& product = field("name");
-  if (!product.is_string()) fail({source, "name"}, "a string", product);
+  if (!product.is_string() || product.get_ref<const std::string&>().empty())
+    fail({source, "name"}, "a string that is not empty", product);
   info.name = product.get<std::string>();
-  info.features = features_of(field("features"), {source, "features"});
+  info.features = features_of(field("features"), info.kind, {source, "features"});
   // 2^60: no sum of byte counts of a plan overflows.
   info.memory_bytes =
       count_of(field("memory_bytes"), {source, "memory_bytes"}, 1, uint64_t{1} << 60);
@@ -136,6 +158,13 @@ DeviceInfo device_info_from_json(std::string_view text, std::string_view source)
     const Json& driver = field("driver");
     if (!driver.is_string()) fail({source, "driver"}, "a string", driver);
     info.driver = driver.get<std::string>();
+  }
+  if (json.contains("sources")) {
+    const Json& sources = field("sources");
+    const bool lines =
+        sources.is_array() &&
+        std::all_of(sources.begin(), sources.end(), [](const Json& s) { return s.is_string(); });
+    if (!lines) fail({source, "sources"}, "a list of strings", sources);
   }
   return info;
 }

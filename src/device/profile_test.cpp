@@ -42,12 +42,43 @@ TEST(Profile, ReadsAnotherMachine) {
 }
 
 TEST(Profile, KeepsEveryKindAndFeature) {
-  for (DeviceKind kind : {DeviceKind::Cpu, DeviceKind::OpenCl, DeviceKind::Cuda}) {
-    for (int i = 0; i < kFeatureCount; ++i) {
-      const DeviceInfo info{kind, "x \"y\"\n", {static_cast<Feature>(i)}, 1, 1};
+  const std::pair<DeviceKind, Features> kinds[] = {
+      {DeviceKind::Cpu,
+       {Feature::Avx2, Feature::F16c, Feature::Avx512, Feature::Avx512Bf16, Feature::Avx512Vbmi,
+        Feature::Avx512Vnni}},
+      {DeviceKind::OpenCl,
+       {Feature::ClFp16, Feature::ClBf16, Feature::ClExactDivide, Feature::ClSubgroup8,
+        Feature::ClSubgroup16, Feature::ClDpas8, Feature::ClDpas16, Feature::ClUsm}},
+      {DeviceKind::Cuda, {Feature::Sm80, Feature::Sm89, Feature::Sm90}}};
+  int features = 0;
+  for (const auto& entry : kinds) {
+    const DeviceKind kind = entry.first;
+    entry.second.each([&](Feature feature) {
+      const DeviceInfo info{kind, "x \"y\"\n", {feature}, 1, 1};
       EXPECT_EQ(device_info_from_json(to_json(info), "x"), info);
-    }
+      ++features;
+    });
   }
+  EXPECT_EQ(features, kFeatureCount);
+}
+
+TEST(Profile, RefusesFeaturesOfAnotherKindOfDevice) {
+  EXPECT_THAT(refusal(with("\"cpu\"", "\"opencl\"")),
+              AllOf(HasSubstr("/features"), HasSubstr("features of opencl"), HasSubstr("avx2"),
+                    HasSubstr("cl_usm")));
+  EXPECT_THAT(refusal(with("\"f16c\"", "\"cl_fp16\"")), HasSubstr("features of cpu"));
+}
+
+TEST(Profile, RefusesAFieldThatIsThereTwice) {
+  EXPECT_THAT(refusal(with("\"threads\": 8", "\"threads\": 8, \"threads\": 9")),
+              AllOf(HasSubstr("/threads"), HasSubstr("twice")));
+}
+
+TEST(Profile, SourcesAreLines) {
+  const std::string good = with("\"threads\"", R"("sources": ["a page"], "threads")");
+  EXPECT_EQ(device_info_from_json(good, "box.json"), device_info_from_json(kGood, "box.json"));
+  EXPECT_THAT(refusal(with("\"threads\"", R"("sources": 4, "threads")")), HasSubstr("/sources"));
+  EXPECT_THAT(refusal(with("\"threads\"", R"("sources": [4], "threads")")), HasSubstr("/sources"));
 }
 
 TEST(Profile, NamesTheSourceAndTheField) {
@@ -55,6 +86,7 @@ TEST(Profile, NamesTheSourceAndTheField) {
               AllOf(HasSubstr("box.json: /kind"), HasSubstr("tpu")));
   EXPECT_THAT(refusal(with("\"cpu\"", "\"emulated\"")), HasSubstr("/kind"));
   EXPECT_THAT(refusal(with("\"box\"", "7")), HasSubstr("/name"));
+  EXPECT_THAT(refusal(with("\"box\"", "\"\"")), HasSubstr("/name"));
   EXPECT_THAT(refusal(with("\"f16c\"", "\"avx3\"")),
               AllOf(HasSubstr("/features"), HasSubstr("avx3"), HasSubstr("avx512_vbmi")));
   EXPECT_THAT(refusal(with("[\"avx2\", \"f16c\"]", "\"avx2\"")), HasSubstr("/features"));
