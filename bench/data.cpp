@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
 #include "base/error.h"
 #include "num/bf16.h"
@@ -67,6 +69,44 @@ std::vector<std::string> words(const std::string& list) {
     }
   }
   return result;
+}
+
+void fill_inputs(std::byte* data, int64_t elements, DType dtype) {
+  uint32_t random = 99;
+  for (int64_t i = 0; i < elements; ++i) {
+    const float value = bell(random);
+    std::byte* at = data + i * bytes_of(dtype);
+    const uint16_t bits = f32_to_bf16(value);
+    if (is_f8(dtype)) *at = std::byte{f32_to_f8(dtype, value * 100)};
+    if (dtype == DType::BF16) std::memcpy(at, &bits, sizeof bits);
+    if (dtype == DType::F32) std::memcpy(at, &value, sizeof value);
+  }
+}
+
+void read_flags(int argc, char** argv, const std::vector<BenchFlag>& flags) {
+  std::string names;
+  for (const BenchFlag& flag : flags)
+    names += fmt::format("{}{}", names.empty() ? "" : " ", flag.name);
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view name = argv[i];
+    const auto flag = std::find_if(flags.begin(), flags.end(),
+                                   [&](const BenchFlag& f) { return f.name == name; });
+    if (flag == flags.end())
+      throw_error(Code::BadInput, fmt::format("unknown flag \"{}\"", name), names);
+    if (i + 1 == argc) throw_error(Code::BadInput, fmt::format("{} takes a value", name), names);
+    const std::string_view value = argv[i + 1];
+    if (auto* const* text = std::get_if<std::string*>(&flag->place)) {
+      **text = value;
+      continue;
+    }
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || number < 0 ||
+        number > INT32_MAX)
+      throw_error(Code::BadInput, fmt::format("{} {}: expected a number", name, value), names);
+    if (auto* const* wide = std::get_if<int64_t*>(&flag->place)) **wide = number;
+    if (auto* const* narrow = std::get_if<int*>(&flag->place)) **narrow = static_cast<int>(number);
+  }
 }
 
 }  // namespace octet::bench

@@ -1,10 +1,12 @@
 #pragma once
-// What benchmarks of kernels share: weights and inputs as models have them, samples of time, words
-// of the command line.
+// What benchmarks of kernels share: weights and inputs as models have them, samples of time, the
+// command line.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "num/dtype.h"
@@ -21,11 +23,24 @@ float bell(uint32_t& state);
 // Weights as a quantiser leaves them: a normal distribution whose 4.5 sigma are the largest code.
 void fill_weights(std::byte* data, int64_t elements, DType dtype);
 
+// Inputs of about normal distribution; codes of 8 bits in the middle of their range.
+void fill_inputs(std::byte* data, int64_t elements, DType dtype);
+
 // tensor, row, groupN or blockN. Throws BadInput for another word.
 ScaleTile tile_of(const std::string& word);
 
 // The parts of a list with commas.
 std::vector<std::string> words(const std::string& list);
+
+// A flag that takes a value, and where the value goes.
+struct BenchFlag {
+  std::string_view name;
+  std::variant<std::string*, int64_t*, int*> place;
+};
+
+// Reads "--name value" pairs. Throws BadInput with all names for an unknown one, one without a
+// value, and a value that is no number.
+void read_flags(int argc, char** argv, const std::vector<BenchFlag>& flags);
 
 // Seconds of every sample of one thing.
 struct Samples {

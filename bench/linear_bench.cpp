@@ -7,8 +7,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -16,8 +14,6 @@
 #include "base/error.h"
 #include "bench/data.h"
 #include "bench/roof.h"
-#include "num/bf16.h"
-#include "num/f8.h"
 #include "op/linear.h"
 
 namespace octet::bench {
@@ -104,15 +100,7 @@ class Subject {
     m_ = m;
     const DType dtype = problem_.activation ? problem_.activation->dtype : problem_.input;
     x_.assign(static_cast<size_t>(m * problem_.k * bytes_of(dtype)), std::byte{0});
-    uint32_t random = 99;
-    for (int64_t i = 0; i < m * problem_.k; ++i) {
-      const float value = bell(random);
-      std::byte* at = x_.data() + i * bytes_of(dtype);
-      const uint16_t bits = f32_to_bf16(value);
-      if (is_f8(dtype)) *at = std::byte{f32_to_f8(dtype, value * 100)};
-      if (dtype == DType::BF16) std::memcpy(at, &bits, sizeof bits);
-      if (dtype == DType::F32) std::memcpy(at, &value, sizeof value);
-    }
+    fill_inputs(x_.data(), m * problem_.k, dtype);
     if (problem_.activation) {
       x_scales_.assign(static_cast<size_t>(m * problem_.activation->tile.tile_cols(problem_.k)),
                        0.01F);
@@ -212,34 +200,20 @@ void pin(int cpu) {
 
 Options parse(int argc, char** argv) {
   Options o;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string flag = argv[i], value = argv[i + 1];
-    if (flag == "--kernel") {
-      o.kernel = value;
-    } else if (flag == "--weights") {
-      o.weights = value;
-    } else if (flag == "--m") {
-      o.tokens = value;
-    } else if (flag == "--n") {
-      o.n = std::stoll(value);
-    } else if (flag == "--k") {
-      o.k = std::stoll(value);
-    } else if (flag == "--threads") {
-      o.threads = std::stoi(value);
-    } else if (flag == "--rounds") {
-      o.rounds = std::stoi(value);
-    } else if (flag == "--mib") {
-      o.mib = std::stoll(value);
-    } else if (flag == "--pages") {
-      o.small_pages = value == "4k";
-    } else if (flag == "--clock") {
-      o.cpu_clock = value == "cpu";
-    } else {
-      throw_error(
-          Code::BadInput, fmt::format("unknown flag \"{}\"", flag),
-          "--kernel --weights --m --n --k --threads --rounds --mib --pages 4k|2m --clock wall|cpu");
-    }
-  }
+  std::string pages = "2m", clock = "wall";
+  read_flags(argc, argv,
+             {{"--kernel", &o.kernel},
+              {"--weights", &o.weights},
+              {"--m", &o.tokens},
+              {"--n", &o.n},
+              {"--k", &o.k},
+              {"--threads", &o.threads},
+              {"--rounds", &o.rounds},
+              {"--mib", &o.mib},
+              {"--pages", &pages},
+              {"--clock", &clock}});
+  o.small_pages = pages == "4k";
+  o.cpu_clock = clock == "cpu";
   if (o.cpu_clock && o.threads != 1) {
     throw_error(Code::BadInput, fmt::format("--clock cpu with --threads {}", o.threads),
                 "CPU time counts waiting threads: add --threads 1");

@@ -1,20 +1,16 @@
 // Speed of OpenCL linear kernels beside the CPU kernel of this machine for the same scheme, in turn
 // and in the same memory size: on a runtime for CPUs the ratio says what the way through OpenCL
-// costs. A sample is one pass over all layers, queued at once and waited for at the end.
+// costs. With --beside it is another OpenCL kernel and scale geometry instead, as channels beside
+// blocks. A sample is one pass over all layers, queued at once and waited for at the end.
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <cstring>
+#include <ctime>
 #include <filesystem>
-#include <map>
 #include <memory>
-#include <optional>
 
 #include "base/error.h"
 #include "bench/data.h"
 #include "device/opencl.h"
-#include "num/bf16.h"
-#include "num/f8.h"
 #include "op/linear.h"
 
 namespace octet::bench {
@@ -74,15 +70,7 @@ class Layers {
     }
     const DType dtype = problem.activation ? problem.activation->dtype : problem.input;
     std::vector<std::byte> x(static_cast<size_t>(m * problem.k * bytes_of(dtype)));
-    uint32_t random = 99;
-    for (int64_t i = 0; i < m * problem.k; ++i) {
-      const float value = bell(random);
-      std::byte* at = x.data() + i * bytes_of(dtype);
-      const uint16_t bits = f32_to_bf16(value);
-      if (is_f8(dtype)) *at = std::byte{f32_to_f8(dtype, value * 100)};
-      if (dtype == DType::BF16) std::memcpy(at, &bits, sizeof bits);
-      if (dtype == DType::F32) std::memcpy(at, &value, sizeof value);
-    }
+    fill_inputs(x.data(), m * problem.k, dtype);
     x_ = device.allocate(x.size());
     stream_->upload(x_.data(), x.data(), x.size());
     if (problem.activation) {
@@ -194,33 +182,17 @@ void measure(const LinearKernel& kernel, const std::string& weights, int64_t m,
 
 Options parse(int argc, char** argv) {
   Options o;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string flag = argv[i], value = argv[i + 1];
-    if (flag == "--kernel") {
-      o.kernel = value;
-    } else if (flag == "--cpu") {
-      o.cpu = value;
-    } else if (flag == "--beside") {
-      o.beside = value;
-    } else if (flag == "--weights") {
-      o.weights = value;
-    } else if (flag == "--m") {
-      o.tokens = value;
-    } else if (flag == "--n") {
-      o.n = std::stoll(value);
-    } else if (flag == "--k") {
-      o.k = std::stoll(value);
-    } else if (flag == "--device") {
-      o.device = std::stoi(value);
-    } else if (flag == "--rounds") {
-      o.rounds = std::stoi(value);
-    } else if (flag == "--mib") {
-      o.mib = std::stoll(value);
-    } else {
-      throw_error(Code::BadInput, fmt::format("unknown flag \"{}\"", flag),
-                  "--kernel --cpu --beside --weights --m --n --k --device --rounds --mib");
-    }
-  }
+  read_flags(argc, argv,
+             {{"--kernel", &o.kernel},
+              {"--cpu", &o.cpu},
+              {"--beside", &o.beside},
+              {"--weights", &o.weights},
+              {"--m", &o.tokens},
+              {"--n", &o.n},
+              {"--k", &o.k},
+              {"--device", &o.device},
+              {"--rounds", &o.rounds},
+              {"--mib", &o.mib}});
   return o;
 }
 

@@ -24,7 +24,6 @@ simulate race
 grep -qi 'race' "$work/race.log" || { echo "data_races: the planted race was not found" >&2; exit 1; }
 status=0
 for form in plain narrow; do
-  mkdir -p "$work/tmp"
   start=$SECONDS
   simulate "$form"
   tail -n +2 "$work/$form.out" | sed "s/^/$form, /"

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -54,7 +55,17 @@ fs::path sibling(const fs::path& target, std::string_view word) {
   return parent_of(target) / fmt::format(".{}.{}-{}", target.filename().string(), word, ::getpid());
 }
 
-// Removes the work folders of `target` whose processes are no more.
+// Opens a work folder and takes its lock, which its process holds as long as it lives. -1 when
+// another one has it, or the file system has no locks.
+int lock_folder(const fs::path& work) {
+  const int fd = ::open(work.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+// Removes the work folders of `target` whose processes are no more. A process of another container
+// or machine has a number that says nothing here: its lock does.
 void remove_left_over(const fs::path& target) {
   const std::string begin = fmt::format(".{}.{}-", target.filename().string(), kPartial);
   std::vector<fs::path> dead;
@@ -69,7 +80,12 @@ void remove_left_over(const fs::path& target) {
     if (read.ec != std::errc{} || read.ptr != last || process <= 0) continue;
     if (::kill(process, 0) != 0 && errno == ESRCH) dead.push_back(it->path());
   }
-  for (const fs::path& path : dead) fs::remove_all(path, error);
+  for (const fs::path& path : dead) {
+    const int lock = lock_folder(path);
+    if (lock < 0) continue;
+    fs::remove_all(path, error);
+    ::close(lock);
+  }
 }
 
 // Work folders that are alive, for remove_unfinished_folders(); more than these are left to the
@@ -160,19 +176,23 @@ AtomicFolder::AtomicFolder(const fs::path& target, Existing existing)
     throw_environment("make", work, error ? error.message() : "it exists");
   }
   work_ = work;
+  lock_ = lock_folder(work_);
   remember(work_);
 }
 
 AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
     : target_(std::move(other.target_)),
       work_(std::exchange(other.work_, fs::path())),
+      lock_(std::exchange(other.lock_, -1)),
       existing_(other.existing_) {}
 
 AtomicFolder::~AtomicFolder() {
-  if (work_.empty()) return;
-  std::error_code ignored;
-  fs::remove_all(work_, ignored);
-  forget(work_);
+  if (!work_.empty()) {
+    std::error_code ignored;
+    fs::remove_all(work_, ignored);
+    forget(work_);
+  }
+  if (lock_ >= 0) ::close(lock_);
 }
 
 void AtomicFolder::commit() {

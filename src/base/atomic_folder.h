@@ -39,6 +39,7 @@ class AtomicFolder {
  private:
   std::filesystem::path target_;
   std::filesystem::path work_;  // empty: moved from or committed
+  int lock_ = -1;               // of the work folder; -1: none
   Existing existing_;
 };
 

@@ -1,7 +1,9 @@
 #include "base/atomic_folder.h"
 #include "base/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,6 +138,22 @@ TEST_F(AtomicFolderTest, WhatADeadProcessLeftGoesAwayWithTheNext) {
   AtomicFolder out(dir_ / "out", Existing::Refuse);
   EXPECT_FALSE(fs::exists(left));
   for (const fs::path& path : kept) EXPECT_TRUE(fs::exists(path)) << path;
+}
+
+TEST_F(AtomicFolderTest, WhatAnotherContainerWorksOnStays) {
+  // Its process has a number that is nobody's here; it holds the lock.
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  const fs::path work = dir_ / fmt::format(".out.partial-{}", dead);
+  fs::create_directory(work);
+  const int lock = ::open(work.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0);
+  { const AtomicFolder out(dir_ / "out", Existing::Refuse); }
+  EXPECT_TRUE(fs::exists(work));
+  ::close(lock);
+  { const AtomicFolder out(dir_ / "out", Existing::Refuse); }
+  EXPECT_FALSE(fs::exists(work));
 }
 
 TEST_F(AtomicFolderTest, UnfinishedFoldersGoAwayWithTheProcess) {

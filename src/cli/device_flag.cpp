@@ -2,17 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <charconv>
-#include <cstdlib>
 #include <optional>
-#include <system_error>
-#include <utility>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
+#include "cli/program_cache.h"
 #include "device/opencl.h"
 
 namespace octet {
@@ -68,32 +64,6 @@ std::optional<int> opencl_index(std::string_view word) {
               "`octet probe` lists the OpenCL devices with their numbers");
 }
 
-// Says on the terminal, once, that compiled programs cannot be kept: drivers keep their own beside
-// ours, and some end the process when they cannot.
-void warn_about_cache() {
-  static bool done = false;
-  if (std::exchange(done, true)) return;
-  constexpr uintmax_t kLeast = uintmax_t{16} << 20;
-  std::filesystem::path folder = program_cache();
-  std::error_code error;
-  while (folder.has_relative_path() && !std::filesystem::exists(folder, error))
-    folder = folder.parent_path();
-  std::string problem;
-  if (folder.empty()) {
-    problem = "there is no folder for them: HOME and XDG_CACHE_HOME are not set";
-  } else if (access(folder.c_str(), W_OK) != 0) {
-    problem = fmt::format("{} cannot be written", folder.string());
-  } else if (const auto space = std::filesystem::space(folder, error);
-             !error && space.available < kLeast) {
-    problem = fmt::format("{} has {} bytes left", folder.string(), space.available);
-  }
-  if (problem.empty()) return;
-  fmt::print(stderr,
-             "octet: note: OpenCL programs are not kept, and drivers that keep their own may fail: "
-             "{}; XDG_CACHE_HOME names another folder\n",
-             printable_name(problem));
-}
-
 std::string device_word(const ParsedArgs& args) {
   return args.text("device").value_or("cpu");
 }
@@ -114,7 +84,7 @@ Flag device_flag(std::string_view group) {
 DeviceInfo device_named(const std::string& word, bool must_run) {
   if (word == "cpu") return probe_cpu();
   if (const auto index = opencl_index(word)) {
-    warn_about_cache();
+    warn_about_program_cache();
     return probe_opencl(*index, program_cache());
   }
   DeviceInfo device = read_profile(word);
@@ -144,17 +114,6 @@ std::unique_ptr<Device> open_device(const ParsedArgs& args, const DeviceInfo& in
   if (const auto index = opencl_index(device_word(args)))
     return make_opencl_device(*index, program_cache());
   return make_cpu_device(info, info.threads);
-}
-
-std::filesystem::path program_cache() {
-  const auto below = [](const char* variable) -> std::filesystem::path {
-    const char* value = std::getenv(variable);
-    return value == nullptr ? "" : value;
-  };
-  const std::filesystem::path cache = below("XDG_CACHE_HOME");
-  if (cache.is_absolute()) return cache / "octet" / "opencl";
-  const std::filesystem::path home = below("HOME");
-  return home.is_absolute() ? home / ".cache" / "octet" / "opencl" : std::filesystem::path();
 }
 
 }  // namespace octet

@@ -24,8 +24,4 @@ DeviceInfo device_of(const ParsedArgs& args, bool must_run, MaxIsa isa = MaxIsa:
 // Opens the device that device_of(args) described as `info`.
 std::unique_ptr<Device> open_device(const ParsedArgs& args, const DeviceInfo& info);
 
-// Where compiled OpenCL programs are kept: $XDG_CACHE_HOME/octet/opencl, else below ~/.cache; empty
-// without a home.
-std::filesystem::path program_cache();
-
 }  // namespace octet

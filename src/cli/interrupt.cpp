@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/atomic_folder.h"
 #include "base/error.h"
 
 namespace octet {
@@ -38,6 +39,7 @@ void note_interrupt(int signal) {
 void handle_signal(int signal) {
   if (signal == SIGINT && interrupt_flag.load(std::memory_order_relaxed) &&
       insists.load(std::memory_order_relaxed)) {
+    remove_unfinished_folders();
     _exit(exit_status(Code::Interrupted));
   }
   note_interrupt(signal);

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "cli/command_list.h"
 #include "cli/device_flag.h"
+#include "cli/program_cache.h"
 #include "device/opencl.h"
 #include "plan/explain.h"
 

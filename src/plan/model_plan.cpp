@@ -200,10 +200,12 @@ void choose(Selection<Kernel<Op>>& selection, const typename Op::Problem& proble
   if (selection.chosen) return;
   std::string text = fmt::format("cannot plan {} on \"{}\" ({})", Op::kName, plan.device.name,
                                  name(plan.device.kind));
+  std::string here;
   for (const auto& attempt : selection.attempts) {
     if (is_of_another_device(attempt.refusals)) continue;
-    text += fmt::format("\n  - {}  {}", attempt.kernel->name, joined(attempt.refusals));
+    here += fmt::format("\n  - {}  {}", attempt.kernel->name, joined(attempt.refusals));
   }
+  text += here.empty() ? "\n  - every kernel for it is of another device" : here;
   plan.failures.push_back(std::move(text) + try_line(plan.options));
 }
 
