@@ -101,7 +101,8 @@ DeviceInfo device_of(const ParsedArgs& args, bool must_run, MaxIsa max_isa) {
   const auto isa = args.text("max-isa");
   if (isa && device.kind != DeviceKind::Cpu) {
     throw_error(Code::BadInput,
-                fmt::format("--max-isa {}: \"{}\" is no CPU", *isa, printable_name(device.name)),
+                fmt::format("--max-isa {}: for --device cpu alone, the device is \"{}\" ({})", *isa,
+                            printable_name(device.name), name(device.kind)),
                 "leave it out; --disable NAME keeps kernels out on any device");
   }
   if (isa && max_isa == MaxIsa::Applied) device.features = mask_isa(device.features, *isa);

@@ -94,7 +94,7 @@ TEST(PlanCommand, WeightsInAnotherLayoutAreCounted) {
 
 TEST(PlanCommand, InstructionSetsAreThoseOfCpus) {
   const Ran ran = plan({kDynamic, "--device", "profiles/b580.json", "--max-isa", "avx2"}, 2);
-  EXPECT_THAT(ran.err, AllOf(HasSubstr("--max-isa avx2"), HasSubstr("is no CPU")));
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("--max-isa avx2"), HasSubstr("for --device cpu alone")));
 }
 
 TEST(PlanCommand, LayersWithTheSameDecisionShareIt) {
